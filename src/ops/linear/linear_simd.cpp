@@ -1,6 +1,6 @@
 // The SIMD linear. The valid rows of a submission decide: few token rows go to the dot kernel, many to a tile kernel:
-// in bytes if the numerics allow it and the processor has it, otherwise in F32. Token rows are taken in batches of
-// kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
+// in BF16 or bytes if the numerics allow it and the processor has it, otherwise in F32. Token rows are taken in batches
+// of kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
 // widens, packs or rounds x into the shared scratch.
 #include "ops/simd_targets.h"
 
@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/linear/amx_tiles-inl.h"
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
@@ -19,14 +20,21 @@ namespace shunt {
 
 struct LinearSimdArgs {
   LinearArgs linear;
-  bool has_bytes;  // many rows are multiplied in bytes
+  Arithmetic many;  // of the products of many rows
 };
+
+// Returns the most rows that use the dot kernel where more are multiplied in this arithmetic.
+constexpr std::size_t dot_rows_beside(Arithmetic many) {
+  if (many == Arithmetic::bytes) return kDotRowsBesideBytes;
+  if (many == Arithmetic::bf16) return kDotRowsBesideBf16;
+  return many == Arithmetic::bf16x3 ? kDotRowsBesideBf16x3 : kDotRows;
+}
 
 // One batch of a call's token rows.
 struct LinearBatch {
   const CpuCall& call;
   const LinearArgs& args;
-  bool has_bytes;
+  Arithmetic many;
   std::uint64_t begin;
   std::size_t rows;
 
@@ -41,8 +49,13 @@ struct LinearBatch {
   [[nodiscard]] float* out(std::size_t row) const {
     return call.out<float>() + row_offset(args.extents, args.out_strides, begin + row);
   }
-  [[nodiscard]] bool is_few() const { return rows <= (has_bytes ? kDotRowsBesideBytes : kDotRows); }
+  [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
+  [[nodiscard]] bool is_few() const { return rows <= dot_rows_beside(many); }
   [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
+  template <std::size_t kParts>
+  [[nodiscard]] Bf16X<kParts> bf16_x() const {
+    return {reinterpret_cast<Bf16Strip<kParts>*>(call.shared_scratch), rows};
+  }
   [[nodiscard]] float* shared() const { return reinterpret_cast<float*>(call.shared_scratch); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
   [[nodiscard]] Range share(std::uint64_t total, std::uint64_t grain) const {
@@ -66,10 +79,22 @@ void widen(const LinearBatch& batch) {
     decode_row_simd(dtype, batch.x(t), batch.args.k, batch.shared() + t * batch.args.k);
 }
 
+// Returns whether this instruction set, on this processor, multiplies matrix tiles of BF16.
+bool has_bf16_tiles() { return has_amx_tiles(); }
+
+#if SHUNT_HAS_AMX_TILES
+template <std::size_t kParts>
+void pack_strips(const LinearBatch& batch) {
+  pack_bf16<AmxTiles>(
+      static_cast<DType>(batch.args.x_dtype), batch.args.k, [&](std::size_t row) { return batch.x(row); },
+      batch.bf16_x<kParts>(), batch.share(bf16_x_items(batch.rows, batch.args.k), 1), batch.call.thread_scratch);
+}
+#endif
+
 #if SHUNT_HAS_BYTE_DOT
 void round_x(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
-  const ByteGroups groups = byte_groups(static_cast<DType>(batch.args.weight_dtype));
+  const ByteGroups groups = byte_groups(batch.weight_dtype());
   const RoundedX rounded = batch.rounded();
   const std::size_t blocks = byte_blocks(batch.args.k);
   const Range range = batch.share(batch.rows * blocks, 1);
@@ -88,8 +113,12 @@ void round_x(const LinearBatch& batch) {
 
 void pack(const LinearBatch& batch) {
   if (batch.is_few()) return widen(batch);
+#if SHUNT_HAS_AMX_TILES
+  if (batch.many == Arithmetic::bf16) return pack_strips<1>(batch);
+  if (batch.many == Arithmetic::bf16x3) return pack_strips<2>(batch);
+#endif
 #if SHUNT_HAS_BYTE_DOT
-  if (batch.has_bytes) return round_x(batch);
+  if (batch.many == Arithmetic::bytes) return round_x(batch);
 #endif
   const std::uint64_t k = batch.args.k;
   const std::uint64_t panels = (batch.rows + kPanelRows - 1) / kPanelRows;
@@ -130,11 +159,20 @@ void multiply(const LinearBatch& batch) {
     residual[t] = batch.residual(t);
     out[t] = batch.out(t);
   }
+#if SHUNT_HAS_AMX_TILES
+  if (batch.many == Arithmetic::bf16 || batch.many == Arithmetic::bf16x3) {
+    with_bf16_parts(batch.many, batch.weight_dtype(), [&]<std::size_t kWeightParts, std::size_t kXParts>() {
+      multiply_bf16<AmxTiles, kWeightParts, kXParts>(
+          batch.args, batch.call.inputs[1], {batch.bf16_x<kXParts>(), residual, out},
+          batch.share(batch.args.m, kBf16StripRows), batch.call.thread_scratch);
+    });
+    return;
+  }
+#endif
 #if SHUNT_HAS_BYTE_DOT
-  if (batch.has_bytes) {
-    const auto dtype = static_cast<DType>(batch.args.weight_dtype);
+  if (batch.many == Arithmetic::bytes) {
     with_byte_dot([&]<class Dot>() {
-      for_bytes_of<Dot>(dtype, [&]<DType kDType>() {
+      for_bytes_of<Dot>(batch.weight_dtype(), [&]<DType kDType>() {
         multiply_bytes<Dot, kDType>(batch.args, batch.call.inputs[1], {batch.rounded(), residual, out},
                                     batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
       });
@@ -158,6 +196,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace shunt {
 
+HWY_EXPORT(has_bf16_tiles);
 HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
@@ -171,57 +210,80 @@ std::string supports(const OpCall& call) {
   return linear_refusal(call);
 }
 
-bool has_pack_phase(std::uint64_t capacity, DType x_dtype) { return capacity > kDotRows || x_dtype != DType::F32; }
-
-bool has_bytes(const OpCall& call) {
-  const LinearArgs args = linear_args(call);
-  return allows(call, Arithmetic::bytes) && args.k != 0 && linear_capacity(args) > kDotRowsBesideBytes &&
-         HWY_DYNAMIC_DISPATCH(has_byte_tiles)(call.input(1).dtype);
+bool has_pack_phase(const LinearArgs& args, Arithmetic many) {
+  return linear_capacity(args) > dot_rows_beside(many) || static_cast<DType>(args.x_dtype) != DType::F32;
 }
 
-Arithmetic arithmetic_of(const OpCall& call) { return has_bytes(call) ? Arithmetic::bytes : Arithmetic::f32; }
+// Returns the arithmetic of many rows, and F32 if the program is prepared for few. Exact numerics stay with F32, since
+// three products of BF16 are as exact but differ in the last bits.
+Arithmetic arithmetic_of(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  const auto may_use = [&](Arithmetic many) {
+    return args.k != 0 && linear_capacity(args) > dot_rows_beside(many) && allows(call, many);
+  };
+  if (HWY_DYNAMIC_DISPATCH(has_bf16_tiles)()) {
+    if (may_use(Arithmetic::bf16)) return Arithmetic::bf16;
+    if (call.numerics != Numerics::exact && may_use(Arithmetic::bf16x3)) return Arithmetic::bf16x3;
+  }
+  const bool has_bytes = may_use(Arithmetic::bytes) && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(call.input(1).dtype);
+  return has_bytes ? Arithmetic::bytes : Arithmetic::f32;
+}
+
+// The bytes of a batch's x, packed for many rows.
+std::uint64_t packed_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
+  if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
+  if (many == Arithmetic::bf16) return bf16_x_bytes(rows, args.k, 1);
+  if (many == Arithmetic::bf16x3) return bf16_x_bytes(rows, args.k, 2);
+  return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
+}
+
+// The scratch of a thread that multiplies many rows.
+std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
+  if (many == Arithmetic::bytes) return byte_scratch(rows);
+  if (many == Arithmetic::bf16) return bf16_scratch(1);
+  if (many == Arithmetic::bf16x3) return bf16_scratch(2);
+  return kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+}
 
 CpuWork work(const OpCall& call, std::uint32_t) {
   const LinearArgs args = linear_args(call);
-  const bool in_bytes = has_bytes(call);
+  const Arithmetic many = arithmetic_of(call);
   const std::uint64_t capacity = linear_capacity(args);
-  const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
   CpuWork work;
   // Room for four strips, or for the sums of the groups of x.
-  const std::uint64_t few_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
-  work.thread_scratch_bytes = few_bytes;
-  if (!in_bytes && !has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;
-  const std::uint64_t panels = (std::min<std::uint64_t>(capacity, kBatchRows) + kPanelRows - 1) / kPanelRows;
-  work.phases = static_cast<std::uint32_t>(2 * batches);
-  work.shared_scratch_bytes = panels * kPanelRows * args.k * sizeof(float);
-  const std::uint64_t block_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
-  if (capacity > kDotRows) work.thread_scratch_bytes = std::max(few_bytes, block_bytes);
-  if (!in_bytes) return work;
+  work.thread_scratch_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
+  if (!has_pack_phase(args, many)) return work;
+  work.phases = static_cast<std::uint32_t>(2 * std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows));
   const std::uint64_t rows = std::min<std::uint64_t>(capacity, kBatchRows);
   // Few rows are widened.
-  const std::uint64_t widened_bytes = std::min<std::uint64_t>(rows, kDotRowsBesideBytes) * args.k * sizeof(float);
-  work.shared_scratch_bytes = std::max<std::uint64_t>(rounded_bytes(rows, args.k), widened_bytes);
-  work.thread_scratch_bytes = std::max<std::uint64_t>(few_bytes, byte_scratch(rows));
+  work.shared_scratch_bytes = std::min<std::uint64_t>(rows, dot_rows_beside(many)) * args.k * sizeof(float);
+  if (capacity <= dot_rows_beside(many)) return work;
+  work.shared_scratch_bytes = std::max(work.shared_scratch_bytes, packed_bytes(args, many, rows));
+  work.thread_scratch_bytes = std::max(work.thread_scratch_bytes, many_scratch(many, rows));
   return work;
 }
 
 std::uint64_t most_shares(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  return args.m / (linear_capacity(args) > kDotRows ? kBlockRows : kDotBlockRows);
+  const std::uint64_t capacity = linear_capacity(args);
+  if (capacity > kDotRows) return args.m / kBlockRows;
+  const Arithmetic many = arithmetic_of(call);
+  const bool has_strips = many == Arithmetic::bf16 || many == Arithmetic::bf16x3;
+  return args.m / (has_strips ? kBf16StripRows : kDotBlockRows);
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const LinearSimdArgs args{.linear = linear_args(call), .has_bytes = has_bytes(call)};
+  const LinearSimdArgs args{.linear = linear_args(call), .many = arithmetic_of(call)};
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
 int run(const CpuCall& call) {
-  const auto& [args, in_bytes] = call.args<LinearSimdArgs>();
-  const bool packs = in_bytes || has_pack_phase(linear_capacity(args), static_cast<DType>(args.x_dtype));
+  const auto& [args, many] = call.args<LinearSimdArgs>();
+  const bool packs = has_pack_phase(args, many);
   const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
   const std::uint64_t valid = linear_rows(args, *call.parameters);
   if (begin >= valid || args.m == 0) return 0;
-  const LinearBatch batch{call, args, in_bytes, begin,
+  const LinearBatch batch{call, args, many, begin,
                           static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
   if (packs && call.phase % 2 == 0) {
     HWY_DYNAMIC_DISPATCH(pack)(batch);
