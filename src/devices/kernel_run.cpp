@@ -65,6 +65,7 @@ KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address addr
     step.shares = shares_of(*step.kernel, op.call, threads);
     const CpuWork work = step.kernel->work(op.call, step.shares);
     step.phases = work.phases;
+    step.first_phase_is_small = work.first_phase_is_small;
     if (step.kernel->context != nullptr) step.context = step.kernel->context(op.call);
     scratch_.add(work);
     steps_.push_back(std::move(step));
@@ -73,7 +74,7 @@ KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address addr
 
 int KernelRun::run(std::size_t op, CpuCall& call) const {
   const BoundOp& step = steps_[op];
-  call.shares = step.shares;
+  call.shares = shares(op, call.phase);
   call.arguments = step.arguments.bytes.data();
   call.inputs = step.inputs;
   call.output = step.output;

@@ -43,8 +43,10 @@ class KernelRun {
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
   // Returns the phases of an op, each of which begins when the one before has ended.
   [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
-  // Returns into how many shares each phase of an op is cut.
-  [[nodiscard]] std::uint32_t shares(std::size_t op) const { return steps_[op].shares; }
+  // Returns into how many shares a phase of an op is cut.
+  [[nodiscard]] std::uint32_t shares(std::size_t op, std::uint32_t phase) const {
+    return steps_[op].first_phase_is_small && phase == 0 ? 1 : steps_[op].shares;
+  }
   [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
 
   // Runs one share of a phase of an op and returns the kernel's result. The caller fills in phase, share, parameters
@@ -62,6 +64,7 @@ class KernelRun {
     std::byte* output = nullptr;
     std::uint32_t phases = 1;
     std::uint32_t shares = 1;
+    bool first_phase_is_small = false;
     std::shared_ptr<const void> context;
   };
 

@@ -26,6 +26,7 @@ inline constexpr std::size_t kMaxArgumentBytes = 256;
 // The phases and scratch memory of one use of an op.
 struct CpuWork {
   std::uint32_t phases = 1;
+  bool first_phase_is_small = false;       // one thread ends it before others could begin
   std::uint64_t shared_scratch_bytes = 0;  // one block for all shares, aligned to 64 bytes
   std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64 bytes
 };

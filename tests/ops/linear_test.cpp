@@ -12,16 +12,18 @@
 #include <new>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ops/simd_targets.h"
 // Must follow simd_targets.h:
 #include "hwy/targets.h"
-#include "ops/byte_rounding.h"
+#include "ops/integer_rounding.h"
 #include "ops/kernel.h"
 #include "ops/linear/bf16_blocking.h"
 #include "ops/linear/byte_blocking.h"
 #include "ops/linear/linear_blocking.h"
+#include "ops/linear/word_blocking.h"
 #include "ops/quantize/blocks.h"
 #include "ops/random_elements.h"
 #include "ops/rounded_factors.h"
@@ -75,23 +77,38 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
-// Returns in which arithmetic a token row is multiplied: the call's if it is in a batch with more than a few valid
-// rows.
-Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, Arithmetic many) {
-  const std::size_t begin = row / kBatchRows * kBatchRows;
-  const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
-  const bool is_few = (many == Arithmetic::bytes && rows <= kDotRowsBesideBytes) ||
-                      (many == Arithmetic::bf16 && rows <= kDotRowsBesideBf16) ||
-                      (many == Arithmetic::bf16x3 && rows <= kDotRowsBesideBf16x3);
-  return is_few ? Arithmetic::f32 : many;
+// How a kernel multiplies batches with few and with many valid rows.
+struct Arithmetics {
+  std::size_t word_rows;
+  Arithmetic many;
+};
+
+Arithmetics arithmetics_of(const CpuKernel& kernel, const OpCall& op) {
+  const Arithmetic most = kernel.arithmetic == nullptr ? Arithmetic::f32 : kernel.arithmetic(op);
+  const bool may_use_words = kernel.arithmetic != nullptr && allows(op, Arithmetic::words);
+  return {may_use_words ? word_rows(op.input(1).dtype) : 0, most == Arithmetic::words ? Arithmetic::f32 : most};
 }
 
-// Rounds the rows of x that are multiplied in bytes.
-void round_rows(std::vector<float>& xs, const Case& c) {
+Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const Arithmetics& of) {
+  const std::size_t begin = row / kBatchRows * kBatchRows;
+  const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
+  const bool is_few = of.many == Arithmetic::f32 || (of.many == Arithmetic::bytes && rows <= kDotRowsBesideBytes) ||
+                      (of.many == Arithmetic::bf16 && rows <= kDotRowsBesideBf16) ||
+                      (of.many == Arithmetic::bf16x3 && rows <= kDotRowsBesideBf16x3);
+  if (!is_few) return of.many;
+  return rows <= of.word_rows ? Arithmetic::words : Arithmetic::f32;
+}
+
+// Rounds the rows of x that are multiplied in integers.
+void round_rows(std::vector<float>& xs, const Case& c, const Arithmetics& of) {
   for (std::uint32_t t = 0; t < std::min(c.rows, c.valid); ++t) {
-    if (arithmetic_of_row(c, t, Arithmetic::bytes) == Arithmetic::f32) continue;
-    for (std::uint32_t i = 0; i < c.k; i += 32)
-      test::round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
+    const Arithmetic arithmetic = arithmetic_of_row(c, t, of);
+    const bool in_words = arithmetic == Arithmetic::words;
+    if (!in_words && arithmetic != Arithmetic::bytes) continue;
+    const std::size_t group = in_words ? kWordBlock : kByteXGroup;
+    const std::span<float> row = std::span(xs).subspan(std::size_t{t} * (c.k + c.padding), c.k);
+    for (std::size_t i = 0; i < c.k; i += group)
+      test::round_to_integers(in_words ? kMostWord : 127, row.subspan(i, std::min(group, c.k - i)));
   }
 }
 
@@ -131,19 +148,19 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   run_phases(kernel, op, call, c.threads);
 
   std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
-  const Arithmetic many = kernel.arithmetic == nullptr ? Arithmetic::f32 : kernel.arithmetic(op);
-  if (many == Arithmetic::bytes) round_rows(xs, c);
+  const Arithmetics arithmetics = arithmetics_of(kernel, op);
+  round_rows(xs, c, arithmetics);
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
   // Of few rows, and of many.
-  const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, many)};
-  const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32), test::factors_of(ws, many)};
+  const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, arithmetics.many)};
+  const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32), test::factors_of(ws, arithmetics.many)};
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
   double power = 0;  // of the summands: the sums themselves may cancel
   for (std::uint32_t t = 0; t < c.rows; ++t) {
-    const bool is_rounded = t < c.valid && arithmetic_of_row(c, t, many) != Arithmetic::f32;
-    const test::Factors& w = w_factors[is_rounded ? 1 : 0];
-    const test::Factors& x_row = x_factors[is_rounded ? 1 : 0];
+    const bool is_many = t < c.valid && arithmetic_of_row(c, t, arithmetics) == arithmetics.many;
+    const test::Factors& w = w_factors[is_many ? 1 : 0];
+    const test::Factors& x_row = x_factors[is_many ? 1 : 0];
     for (std::uint64_t r = 0; r < out_pitch; ++r) {
       const float actual = out[t * out_pitch + r];
       if (r >= c.m || t >= c.valid) {
@@ -260,12 +277,12 @@ TEST_P(LinearOf, VeryLongRows) {
   });
 }
 
-// In bytes that is x; in BF16 both.
+// In integers that is x; in BF16 both.
 TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
   const Numerics numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic;
   std::uint32_t seed = 1;
   for (const std::uint32_t k : columns_of(GetParam()))
-    for (const std::uint32_t rows : {1U, 8U, 9U, 16U, 17U, 23U, 40U})
+    for (const std::uint32_t rows : {1U, 2U, 3U, 7U, 8U, 9U, 16U, 17U, 23U, 40U})
       for (const std::uint32_t m : {6U, 37U, 130U}) {
         check_everywhere({.weight = GetParam(),
                           .x = seed % 3 == 0 ? DType::F16 : DType::F32,
@@ -352,10 +369,10 @@ TEST(Linear, EveryF16WeightIsWidenedExactly) {
 TEST(Linear, RoundedWhatIsNoNumberMakesItsRowSo) {
   constexpr std::uint32_t k = 256;
   constexpr std::uint32_t m = 20;
-  constexpr std::uint32_t rows = 12;
   std::mt19937 random(3);
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
-    for (const DType dtype : {DType::Q4_K, DType::Q4_0}) {
+    for (const auto& [dtype, rows] :
+         {std::pair(DType::Q4_K, 12U), {DType::Q4_0, 12U}, {DType::Q4_K, 6U}, {DType::Q8_0, 7U}}) {
       const Bytes bytes = random_elements(dtype, std::uint64_t{m} * k, random);
       const auto rounded = [&](const std::vector<float>& xs) {
         return product(kernel, dtype, bytes, m, xs, k, Numerics::automatic);

@@ -33,7 +33,7 @@ class CpuProgram::Run final : public ThreadPool::Job {
     const KernelRun& kernels = program_.kernels_;
     if (began_ && !end_phase()) return 0;
     began_ = true;
-    return op_ < kernels.size() ? kernels.shares(op_) : 0;
+    return op_ < kernels.size() ? kernels.shares(op_, phase_) : 0;
   }
 
   void run(std::uint32_t share, std::uint32_t thread) override {

@@ -15,6 +15,9 @@ inline constexpr std::size_t kDotRows = 24;
 // The least weight rows of a share of the dot kernel that are worth fetching x and its sums again.
 inline constexpr std::size_t kDotBlockRows = 16;
 
+// So many elements of x are rounded, widened or packed by one thread before others could begin.
+inline constexpr std::size_t kSmallElements = 8192;
+
 // Elements of a weight row decoded at a time. Four such strips fit the first-level cache together with the same part of
 // eight token rows. A multiple of every block size.
 inline constexpr std::size_t kStripElements = 1024;

@@ -1,6 +1,6 @@
-// The SIMD linear. The valid rows of a submission decide: few token rows go to the dot kernel, many to a tile kernel:
-// in BF16 or bytes if the numerics allow it and the processor has it, otherwise in F32. Token rows are taken in batches
-// of kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
+// The SIMD linear. The valid rows of a submission decide: few token rows go to a row kernel, in words or F32, many to a
+// tile kernel, in BF16, bytes or F32, as the numerics allow and the processor can. Token rows are taken in batches of
+// kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
 // widens, packs or rounds x into the shared scratch.
 #include "ops/simd_targets.h"
 
@@ -13,6 +13,7 @@
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
+#include "ops/linear/word_row-inl.h"
 
 #ifndef SHUNT_OPS_MATMUL_SIMD_ONCE
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
@@ -20,10 +21,11 @@ namespace shunt {
 
 struct LinearSimdArgs {
   LinearArgs linear;
-  Arithmetic many;  // of the products of many rows
+  std::uint32_t word_rows;  // up to so many rows are multiplied in words
+  Arithmetic many;          // of the products of many rows
 };
 
-// Returns the most rows that use the dot kernel where more are multiplied in this arithmetic.
+// Returns the most rows that are few where more are multiplied in this arithmetic.
 constexpr std::size_t dot_rows_beside(Arithmetic many) {
   if (many == Arithmetic::bytes) return kDotRowsBesideBytes;
   if (many == Arithmetic::bf16) return kDotRowsBesideBf16;
@@ -34,6 +36,7 @@ constexpr std::size_t dot_rows_beside(Arithmetic many) {
 struct LinearBatch {
   const CpuCall& call;
   const LinearArgs& args;
+  std::uint32_t word_rows;
   Arithmetic many;
   std::uint64_t begin;
   std::size_t rows;
@@ -51,6 +54,8 @@ struct LinearBatch {
   }
   [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
   [[nodiscard]] bool is_few() const { return rows <= dot_rows_beside(many); }
+  [[nodiscard]] bool is_in_words() const { return is_few() && rows <= word_rows; }
+  [[nodiscard]] WordsOfX words() const { return {call.shared_scratch, rows, word_blocks(args.k)}; }
   [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
   template <std::size_t kParts>
   [[nodiscard]] Bf16X<kParts> bf16_x() const {
@@ -91,6 +96,27 @@ void pack_strips(const LinearBatch& batch) {
 }
 #endif
 
+#if SHUNT_HAS_GROUP_BYTES
+void round_to_words(const LinearBatch& batch) {
+  const auto dtype = static_cast<DType>(batch.args.x_dtype);
+  const WordsOfX words = batch.words();
+  const Range range = batch.share(batch.rows * words.blocks, 1);
+  for (std::uint64_t item = range.begin; item < range.end; ++item) {
+    const std::size_t row = item / words.blocks;
+    const std::size_t block = item % words.blocks;
+    const std::size_t elements = HWY_MIN(batch.args.k - block * kWordBlock, kWordBlock);
+    const std::byte* const x = batch.x(row) + block * kWordBlock * info_of(dtype).block_bytes;
+    if (dtype == DType::F32 && elements == kWordBlock) {
+      round_words(reinterpret_cast<const float*>(x), words, row, block);
+      continue;
+    }
+    alignas(64) float widened[kWordBlock] = {};
+    decode_row_simd(dtype, x, elements, widened);
+    round_words(widened, words, row, block);
+  }
+}
+#endif
+
 #if SHUNT_HAS_BYTE_DOT
 void round_x(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
@@ -112,6 +138,9 @@ void round_x(const LinearBatch& batch) {
 #endif
 
 void pack(const LinearBatch& batch) {
+#if SHUNT_HAS_GROUP_BYTES
+  if (batch.is_in_words()) return round_to_words(batch);
+#endif
   if (batch.is_few()) return widen(batch);
 #if SHUNT_HAS_AMX_TILES
   if (batch.many == Arithmetic::bf16) return pack_strips<1>(batch);
@@ -146,6 +175,14 @@ void multiply_few(const LinearBatch& batch) {
     out[t] = batch.out(t);
   }
   const Range range = batch.share(batch.args.m, 4);
+#if SHUNT_HAS_GROUP_BYTES
+  if (batch.is_in_words()) {
+    for_words_of(batch.weight_dtype(), [&]<DType kDType>() {
+      multiply_words<kDType>(batch.args, batch.call.inputs[1], batch.words(), residual, out, range);
+    });
+    return;
+  }
+#endif
   if (batch.rows == 1)
     return dot_one_row(batch.args, batch.call.inputs[1], x[0], residual[0], out[0], range, batch.scratch());
   dot_rows(batch.args, batch.call.inputs[1], x, residual, out, batch.rows, range, batch.scratch());
@@ -198,6 +235,7 @@ namespace shunt {
 
 HWY_EXPORT(has_bf16_tiles);
 HWY_EXPORT(has_byte_tiles);
+HWY_EXPORT(most_word_rows);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
 
@@ -210,13 +248,20 @@ std::string supports(const OpCall& call) {
   return linear_refusal(call);
 }
 
-bool has_pack_phase(const LinearArgs& args, Arithmetic many) {
-  return linear_capacity(args) > dot_rows_beside(many) || static_cast<DType>(args.x_dtype) != DType::F32;
+bool has_pack_phase(const LinearArgs& args, std::uint32_t word_rows, Arithmetic many) {
+  return word_rows != 0 || linear_capacity(args) > dot_rows_beside(many) ||
+         static_cast<DType>(args.x_dtype) != DType::F32;
+}
+
+// Returns up to how many rows are multiplied in words.
+std::uint32_t word_rows_of(const OpCall& call) {
+  const bool may_use = allows(call, Arithmetic::words) && linear_args(call).k != 0;
+  return may_use ? static_cast<std::uint32_t>(word_rows(call.input(1).dtype)) : 0;
 }
 
 // Returns the arithmetic of many rows, and F32 if the program is prepared for few. Exact numerics stay with F32, since
 // three products of BF16 are as exact but differ in the last bits.
-Arithmetic arithmetic_of(const OpCall& call) {
+Arithmetic many_of(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   const auto may_use = [&](Arithmetic many) {
     return args.k != 0 && linear_capacity(args) > dot_rows_beside(many) && allows(call, many);
@@ -229,12 +274,23 @@ Arithmetic arithmetic_of(const OpCall& call) {
   return has_bytes ? Arithmetic::bytes : Arithmetic::f32;
 }
 
+Arithmetic arithmetic_of(const OpCall& call) {
+  const Arithmetic many = many_of(call);
+  return many == Arithmetic::f32 && word_rows_of(call) != 0 ? Arithmetic::words : many;
+}
+
 // The bytes of a batch's x, packed for many rows.
 std::uint64_t packed_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
   if (many == Arithmetic::bf16) return bf16_x_bytes(rows, args.k, 1);
   if (many == Arithmetic::bf16x3) return bf16_x_bytes(rows, args.k, 2);
   return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
+}
+
+// The bytes of a batch's x, widened or rounded for few rows.
+std::uint64_t few_x_bytes(const LinearArgs& args, std::uint32_t word_rows, std::uint64_t rows) {
+  return std::max<std::uint64_t>(rows * args.k * sizeof(float),
+                                 words_bytes(std::min<std::uint64_t>(rows, word_rows), args.k));
 }
 
 // The scratch of a thread that multiplies many rows.
@@ -247,16 +303,17 @@ std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
 
 CpuWork work(const OpCall& call, std::uint32_t) {
   const LinearArgs args = linear_args(call);
-  const Arithmetic many = arithmetic_of(call);
+  const std::uint32_t word_rows = word_rows_of(call);
+  const Arithmetic many = many_of(call);
   const std::uint64_t capacity = linear_capacity(args);
   CpuWork work;
   // Room for four strips, or for the sums of the groups of x.
   work.thread_scratch_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
-  if (!has_pack_phase(args, many)) return work;
+  if (!has_pack_phase(args, word_rows, many)) return work;
   work.phases = static_cast<std::uint32_t>(2 * std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows));
+  work.first_phase_is_small = capacity * args.k <= kSmallElements;
   const std::uint64_t rows = std::min<std::uint64_t>(capacity, kBatchRows);
-  // Few rows are widened.
-  work.shared_scratch_bytes = std::min<std::uint64_t>(rows, dot_rows_beside(many)) * args.k * sizeof(float);
+  work.shared_scratch_bytes = few_x_bytes(args, word_rows, std::min<std::uint64_t>(rows, dot_rows_beside(many)));
   if (capacity <= dot_rows_beside(many)) return work;
   work.shared_scratch_bytes = std::max(work.shared_scratch_bytes, packed_bytes(args, many, rows));
   work.thread_scratch_bytes = std::max(work.thread_scratch_bytes, many_scratch(many, rows));
@@ -267,24 +324,24 @@ std::uint64_t most_shares(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   const std::uint64_t capacity = linear_capacity(args);
   if (capacity > kDotRows) return args.m / kBlockRows;
-  const Arithmetic many = arithmetic_of(call);
+  const Arithmetic many = many_of(call);
   const bool has_strips = many == Arithmetic::bf16 || many == Arithmetic::bf16x3;
   return args.m / (has_strips ? kBf16StripRows : kDotBlockRows);
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const LinearSimdArgs args{.linear = linear_args(call), .many = arithmetic_of(call)};
+  const LinearSimdArgs args{.linear = linear_args(call), .word_rows = word_rows_of(call), .many = many_of(call)};
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
 int run(const CpuCall& call) {
-  const auto& [args, many] = call.args<LinearSimdArgs>();
-  const bool packs = has_pack_phase(args, many);
+  const auto& [args, word_rows, many] = call.args<LinearSimdArgs>();
+  const bool packs = has_pack_phase(args, word_rows, many);
   const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
   const std::uint64_t valid = linear_rows(args, *call.parameters);
   if (begin >= valid || args.m == 0) return 0;
-  const LinearBatch batch{call, args, many, begin,
-                          static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
+  const LinearBatch batch{call, args,  word_rows,
+                          many, begin, static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
   if (packs && call.phase % 2 == 0) {
     HWY_DYNAMIC_DISPATCH(pack)(batch);
   } else {
@@ -294,6 +351,8 @@ int run(const CpuCall& call) {
 }
 
 }  // namespace
+
+std::size_t word_rows(DType weight) { return HWY_DYNAMIC_DISPATCH(most_word_rows)(weight); }
 
 extern const CpuKernel linear_simd;
 const CpuKernel linear_simd{supports, work, write_arguments, run, nullptr, arithmetic_of, most_shares};

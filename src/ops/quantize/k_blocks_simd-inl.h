@@ -6,6 +6,8 @@
 #define SHUNT_OPS_K_BLOCKS_SIMD_INL_H_
 #endif
 
+#include <array>
+
 #include "ops/quantize/block_vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -260,22 +262,25 @@ template <>
 struct Loader<DType::Q3_K> : SixteenGroupLoader<Q3_KBlock, Loader<DType::Q3_K>> {
   static HWY_INLINE void read(BlockTag d, const std::byte* block, float* scales, float* offsets, std::uint8_t* quants) {
     const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q3_KBlock, scale))));
-    // Spreads nibbles and pairs of bits to a byte each; see q3_group_scale.
+    const std::array<std::uint64_t, 2> packed = group_scales(block);
+    for (std::size_t g = 0; g < 16; g += kBlockLanes) {
+      const auto bytes = load_bytes<std::uint8_t>(d, reinterpret_cast<const std::uint8_t*>(packed.data()) + g);
+      const auto group = hn::Mul(hn::Sub(hn::ConvertTo(d, bytes), hn::Set(d, 32.0F)), scale);
+      hn::Store(group, d, scales + g);
+      hn::Store(hn::Mul(group, hn::Set(d, -4.0F)), d, offsets + g);
+    }
+    join(block, quants);
+  }
+
+  // Spreads the nibbles and pairs of bits of the 6-bit scales to a byte each; see q3_group_scale.
+  static HWY_INLINE std::array<std::uint64_t, 2> group_scales(const std::byte* block) {
     const std::byte* const groups = block + offsetof(Q3_KBlock, group_scales);
     const auto nibbles = read_as<std::uint64_t>(groups);
     const std::uint64_t pairs = read_as<std::uint32_t>(groups + 8);
     const auto upper = [pairs](int shift) {
       return ((pairs >> shift & 0x03030303U) | (pairs >> (shift + 2) & 0x03030303U) << 32) << 4;
     };
-    const std::uint64_t packed[2] = {(nibbles & 0x0F0F0F0F0F0F0F0FU) | upper(0),
-                                     (nibbles >> 4 & 0x0F0F0F0F0F0F0F0FU) | upper(4)};
-    for (std::size_t g = 0; g < 16; g += kBlockLanes) {
-      const auto bytes = load_bytes<std::uint8_t>(d, reinterpret_cast<const std::uint8_t*>(packed) + g);
-      const auto group_scales = hn::Mul(hn::Sub(hn::ConvertTo(d, bytes), hn::Set(d, 32.0F)), scale);
-      hn::Store(group_scales, d, scales + g);
-      hn::Store(hn::Mul(group_scales, hn::Set(d, -4.0F)), d, offsets + g);
-    }
-    join(block, quants);
+    return {(nibbles & 0x0F0F0F0F0F0F0F0FU) | upper(0), (nibbles >> 4 & 0x0F0F0F0F0F0F0F0FU) | upper(4)};
   }
 
  private:

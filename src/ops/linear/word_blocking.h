@@ -1,0 +1,50 @@
+// The form of x in linear in words. It is the same for every instruction set, since scratch sizes depend on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shunt/tensor.h"
+
+namespace shunt {
+
+// Returns up to how many token rows this processor multiplies by weights of a dtype in words; 0: none.
+[[nodiscard]] std::size_t word_rows(DType weight);
+
+// Elements of x that share a scale.
+inline constexpr std::size_t kWordBlock = 256;
+// Elements of k at a time, in groups of 32.
+inline constexpr std::size_t kWordElements = 128;
+// The largest integer: with one more bit, products with a byte would not fit 32 bits when a group of them is summed.
+inline constexpr float kMostWord = 32767;
+
+// Token rows of x as integers of 16 bits: elements are the scale of their block times the integer. The even elements of
+// each group of 32 come before its odd ones, since that is how bytes widen to words without crossing lanes.
+struct WordsOfX {
+  std::byte* memory = nullptr;  // aligned to 64 bytes
+  std::size_t rows = 0;
+  std::size_t blocks = 0;  // of kWordBlock, per row
+
+  // [blocks][kWordBlock]; zeros follow the last element.
+  [[nodiscard]] std::int16_t* words(std::size_t row) const {
+    return reinterpret_cast<std::int16_t*>(memory) + row * blocks * kWordBlock;
+  }
+  // [blocks][kSums], the sums of sixteen neighbours: of each eight of them, the even ones come first.
+  [[nodiscard]] float* sums(std::size_t row) const {
+    return reinterpret_cast<float*>(words(rows)) + row * blocks * kSums;
+  }
+  // [blocks]
+  [[nodiscard]] float* scales(std::size_t row) const { return sums(rows) + row * blocks; }
+
+  static constexpr std::size_t kSums = kWordBlock / 16;
+};
+
+constexpr std::size_t word_blocks(std::size_t k) { return (k + kWordBlock - 1) / kWordBlock; }
+
+// Returns the bytes of `rows` token rows with `k` columns.
+constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
+  constexpr std::size_t kNumbers = WordsOfX::kSums + 1;
+  return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
+}
+
+}  // namespace shunt

@@ -1,0 +1,242 @@
+// linear in words, for few token rows: quants of the weight in registers, and x rounded to integers of 16 bits with a
+// scale for each 256 of them. Included by linear_simd.cpp, once per instruction set.
+//
+// Phase 1 rounds x. In phase 2 each thread unpacks weight rows 32 elements at a time and multiplies them by the token
+// rows. Vectors run along k. Products are summed exactly within a group; each group's sum becomes F32. Centres and
+// offsets of groups meet the sums of x over them.
+#if defined(SHUNT_OPS_WORD_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_WORD_ROW_INL_H_
+#undef SHUNT_OPS_WORD_ROW_INL_H_
+#else
+#define SHUNT_OPS_WORD_ROW_INL_H_
+#endif
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "ops/kernel.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/word_blocking.h"
+#include "ops/quantize/group_bytes-inl.h"
+
+#if SHUNT_HAS_GROUP_BYTES
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+using WordTag = hn::FixedTag<std::int16_t, 16>;
+using WordSums = hn::Vec<hn::FixedTag<std::int32_t, 8>>;
+
+// Rounds 32 elements, writes their words, and returns sums of them: of the first sixteen in the lower half.
+HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* words) {
+  const ScaleTag d;
+  __m256i evens[2];
+  __m256i odds[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const __m256 low = _mm256_castsi256_ps(_mm256_cvtps_epi32(hn::Mul(hn::LoadU(d, x + 16 * i), inverse).raw));
+    const __m256 high = _mm256_castsi256_ps(_mm256_cvtps_epi32(hn::Mul(hn::LoadU(d, x + 16 * i + 8), inverse).raw));
+    evens[i] = _mm256_castps_si256(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)));
+    odds[i] = _mm256_castps_si256(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+  }
+  // Shuffles and packs stay within halves.
+  const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i even = _mm256_permutevar8x32_epi32(_mm256_packs_epi32(evens[0], evens[1]), in_order);
+  const __m256i odd = _mm256_permutevar8x32_epi32(_mm256_packs_epi32(odds[0], odds[1]), in_order);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words), even);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words + 16), odd);
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {_mm256_add_epi32(_mm256_madd_epi16(even, ones), _mm256_madd_epi16(odd, ones))};
+}
+
+// Rounds 256 elements of a token row. An element that is not finite makes all products of the row NaN. A block whose
+// scale could not be inverted in F32 counts as zeros.
+static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::size_t row, std::size_t block) {
+  const ScaleTag d;
+  const hn::RebindToSigned<ScaleTag> di;
+  constexpr float kLeast = 0x1p-100F;
+  // As integers, magnitudes that are not finite exceed all others.
+  auto most = hn::Zero(di);
+  for (std::size_t i = 0; i < kWordBlock; i += 8) most = hn::Max(most, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
+  const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
+  const bool is_finite = largest <= std::numeric_limits<float>::max();
+  const bool is_zero = largest < kLeast;
+  const float scale = is_finite ? (is_zero ? 0 : largest / kMostWord) : std::numeric_limits<float>::quiet_NaN();
+  const ScaleVec inverse = hn::Set(d, is_zero ? 0 : kMostWord / largest);
+  to.scales(row)[block] = scale;
+  std::int16_t* const words = to.words(row) + block * kWordBlock;
+  float* const sums = to.sums(row) + block * WordsOfX::kSums;
+  for (std::size_t part = 0; part < 2; ++part) {
+    __m256i groups[4];
+    for (std::size_t g = 0; g < 4; ++g) {
+      const std::size_t at = part * kWordElements + 32 * g;
+      groups[g] = round_group(x + at, inverse, words + at).raw;
+    }
+    const __m256i sum =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(groups[0], groups[1]), _mm256_hadd_epi32(groups[2], groups[3]));
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, WordSums{sum}), hn::Set(d, scale)), d, sums + 8 * part);
+  }
+}
+
+// Returns the sums of pairs of products of 32 neighbours, those of the first sixteen in the lower half.
+HWY_INLINE WordSums multiply_group(GroupVec bytes, const std::int16_t* words) {
+  const WordTag d16;
+  const hn::RebindToUnsigned<WordTag> du16;
+  const auto both = hn::BitCast(du16, bytes);
+  const auto even = hn::BitCast(d16, hn::And(both, hn::Set(du16, 255)));
+  const auto odd = hn::BitCast(d16, hn::ShiftRight<8>(both));
+  return {_mm256_add_epi32(_mm256_madd_epi16(even.raw, hn::Load(d16, words).raw),
+                           _mm256_madd_epi16(odd.raw, hn::Load(d16, words + 16).raw))};
+}
+
+// Lanes that are still to be added.
+struct WordTotal {
+  ScaleVec products;
+  ScaleVec offsets;
+};
+
+// Adds 128 elements to a block's products and, for each token row, what its sums add.
+template <class Bytes, int kPart, std::size_t kTokens>
+HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&words)[kTokens],
+                              const float* const (&sums)[kTokens], std::size_t part, ScaleVec (&products)[kTokens],
+                              WordTotal (&totals)[kTokens]) {
+  const ScaleTag d;
+  const ScaleVec scales = bytes.scales(kPart);
+  ScaleVec offsets = scales;
+  if constexpr (Bytes::kCentre == 0) offsets = bytes.offsets(kPart);
+  const auto group = [&]<int kGroup>() {
+    const GroupVec quants = bytes.template bytes<kPart, kGroup>();
+    const ScaleVec scale = hn::Broadcast<kGroup>(scales);
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
+      const WordSums sum = multiply_group(quants, words[t] + part * kWordElements + 32 * kGroup);
+      products[t] = hn::MulAdd(hn::ConvertTo(d, sum), scale, products[t]);
+    }
+  };
+  group.template operator()<0>();
+  group.template operator()<1>();
+  group.template operator()<2>();
+  group.template operator()<3>();
+  HWY_UNROLL(4)
+  for (std::size_t t = 0; t < kTokens; ++t)
+    totals[t].offsets = hn::MulAdd(offsets, hn::LoadU(d, sums[t] + 8 * part), totals[t].offsets);
+}
+
+// Multiplies `elements` of a weight row, whole blocks of Bytes, by kTokens token rows from part `part` on.
+template <class Bytes, std::size_t kTokens>
+HWY_INLINE void multiply_blocks(const std::byte* from, std::size_t elements,
+                                const std::int16_t* const (&words)[kTokens], const float* const (&sums)[kTokens],
+                                const float* const (&scales)[kTokens], std::size_t part, WordTotal (&totals)[kTokens]) {
+  const ScaleTag d;
+  constexpr std::size_t kParts = Bytes::kElements / kWordElements;
+  const std::size_t end = part + elements / kWordElements;
+  for (; part < end; part += kParts, from += Bytes::kBytes) {
+    prefetch(from, Bytes::kBytes);
+    const Bytes bytes(from);
+    ScaleVec products[kTokens];
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) products[t] = hn::Zero(d);
+    multiply_part<Bytes, 0>(bytes, words, sums, part, products, totals);
+    if constexpr (kParts == 2) multiply_part<Bytes, 1>(bytes, words, sums, part + 1, products, totals);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t)
+      totals[t].products = hn::MulAdd(products[t], hn::Set(d, scales[t][part / 2]), totals[t].products);
+  }
+}
+
+// Computes the weight rows of `range` for kTokens token rows from `row` on.
+template <DType kDType, std::size_t kTokens>
+HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
+                                     std::size_t row, const float* const* residual, float* const* out, Range range) {
+  using Bytes = GroupBytes<kDType>;
+  const ScaleTag d;
+  const std::int16_t* words[kTokens];
+  const float* sums[kTokens];
+  const float* scales[kTokens];
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    words[t] = x.words(row + t);
+    sums[t] = x.sums(row + t);
+    scales[t] = x.scales(row + t);
+  }
+  const std::size_t whole = args.k / kWordElements * kWordElements;
+  for (std::uint64_t r = range.begin; r < range.end; ++r) {
+    const std::byte* const from = weight + r * args.weight_row_bytes;
+    WordTotal totals[kTokens];
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = {hn::Zero(d), hn::Zero(d)};
+    multiply_blocks<Bytes>(from, whole, words, sums, scales, 0, totals);
+    if constexpr (Bytes::kElements == kWordElements) {
+      if (whole != args.k) {
+        // Blocks of zeros fill up the last part.
+        alignas(64) std::byte rest[Bytes::kBytes] = {};
+        const std::size_t begin = whole / kWordElements * Bytes::kBytes;
+        std::memcpy(rest, from + begin, args.weight_row_bytes - begin);
+        multiply_blocks<Bytes>(rest, kWordElements, words, sums, scales, whole / kWordElements, totals);
+      }
+    }
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      constexpr float kOffsetFactor = Bytes::kCentre == 0 ? 1 : -Bytes::kCentre;
+      const auto lanes = hn::MulAdd(totals[t].offsets, hn::Set(d, kOffsetFactor), totals[t].products);
+      const float* const add = residual[row + t];
+      out[row + t][r] = hn::GetLane(hn::SumOfLanes(d, lanes)) + (add == nullptr ? 0 : add[r]);
+    }
+  }
+}
+
+// Computes the weight rows of `range` for all token rows.
+template <DType kDType>
+HWY_INLINE void multiply_words(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
+                               const float* const* residual, float* const* out, Range range) {
+  std::size_t t = 0;
+  const auto take = [&]<std::size_t kTokens>() {
+    for (; t + kTokens <= x.rows; t += kTokens)
+      multiply_word_rows<kDType, kTokens>(args, weight, x, t, residual, out, range);
+  };
+  take.template operator()<4>();
+  take.template operator()<2>();
+  take.template operator()<1>();
+}
+
+// Calls use<dtype>() and returns true if weights of the dtype are multiplied in words.
+template <class Use>
+HWY_INLINE bool for_words_of(DType dtype, const Use& use) {
+  const auto call = [&]<DType kDType>() {
+    if constexpr (GroupBytes<kDType>::kElements != 0) {
+      use.template operator()<kDType>();
+      return true;
+    }
+    return false;
+  };
+  switch (dtype) {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  case DType::name:                                                   \
+    return call.template operator()<DType::name>();
+#include "ops/dtypes.def"
+#undef SHUNT_DTYPE
+  }
+  return false;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+#endif  // SHUNT_HAS_GROUP_BYTES
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+// Does what word_rows() does, for this instruction set. Each token row takes as many instructions with AVX-512 as with
+// AVX2, while products of F32 take half.
+inline std::size_t most_word_rows(DType dtype) {
+#if SHUNT_HAS_GROUP_BYTES
+  constexpr std::size_t kMost = HWY_TARGET == HWY_AVX3 ? 2 : 8;
+  return for_words_of(dtype, []<DType>() {}) ? kMost : 0;
+#else
+  static_cast<void>(dtype);
+  return 0;
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
