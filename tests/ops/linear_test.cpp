@@ -20,9 +20,7 @@
 #include "hwy/targets.h"
 #include "ops/integer_rounding.h"
 #include "ops/kernel.h"
-#include "ops/linear/bf16_blocking.h"
-#include "ops/linear/byte_blocking.h"
-#include "ops/linear/linear_blocking.h"
+#include "ops/linear/few_rows.h"
 #include "ops/linear/word_blocking.h"
 #include "ops/quantize/blocks.h"
 #include "ops/random_elements.h"
@@ -92,9 +90,7 @@ Arithmetics arithmetics_of(const CpuKernel& kernel, const OpCall& op) {
 Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const Arithmetics& of) {
   const std::size_t begin = row / kBatchRows * kBatchRows;
   const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
-  const bool is_few = of.many == Arithmetic::f32 || (of.many == Arithmetic::bytes && rows <= kDotRowsBesideBytes) ||
-                      (of.many == Arithmetic::bf16 && rows <= kDotRowsBesideBf16) ||
-                      (of.many == Arithmetic::bf16x3 && rows <= kDotRowsBesideBf16x3);
+  const bool is_few = of.many == Arithmetic::f32 || rows <= few_rows_beside(of.many);
   if (!is_few) return of.many;
   return rows <= of.word_rows ? Arithmetic::words : Arithmetic::f32;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures how fast models of random weights run, and llama.cpp or its kin beside it; prints a table in Markdown.
+"""Measures how fast models of random weights run, and llama.cpp or its forks beside it; prints a table in Markdown.
 
 speed.py SHUNT [--rival llama.cpp=FOLDER] [--devices cuda:0,vulkan:0] [--models 1b:Q8_0,1b:Q4_0,8b:Q8_0] [--prompt 512]
 [--generate 128] [--depths 4096] [--sequences 8,32] [--threads 16] [--rounds 3] [--repetitions 3] [--folder FOLDER]
 
 Needs only Python 3 and the program: a bundle, or a clone after ./dev build. --rival may be repeated; its FOLDER has
-llama-bench and, for several sequences, llama-batched-bench. On a machine with GPUs rivals use all that they were built
-for, with flash attention. Models are made in FOLDER of --folder, which must have room for them, and stay there. In each
+llama-bench and, for several sequences, llama-batched-bench. Rivals use all GPUs that they find, with flash attention;
+beside the processor they must be built without GPUs, and choose their attention. Models are made in FOLDER of --folder, which must have room for them, and stay there. In each
 round the devices and the rivals take turns; figures are medians over the rounds, and the last columns are the ratios to
 the fastest rival. Several sequences generate after a prompt of --generate tokens each.
 """

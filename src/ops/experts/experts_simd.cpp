@@ -319,6 +319,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   if (args.tokens <= 1) return work;
   const std::uint64_t uses = std::uint64_t{args.tokens} * args.used;
   work.phases = simd_args.packs() ? 3 : 2;
+  work.first_phase_is_small = true;
   work.shared_scratch_bytes = expert_order_bytes(args.held, uses);
   if (!simd_args.packs()) return work;
   const std::uint64_t panel_bytes = expert_panels(uses) * kPanelRows * args.k * sizeof(float);

@@ -17,6 +17,8 @@
 
 #ifndef SHUNT_OPS_MATMUL_SIMD_ONCE
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
+#include "ops/linear/few_rows.h"
+
 namespace shunt {
 
 struct LinearSimdArgs {
@@ -24,13 +26,6 @@ struct LinearSimdArgs {
   std::uint32_t word_rows;  // up to so many rows are multiplied in words
   Arithmetic many;          // of the products of many rows
 };
-
-// Returns the most rows that are few where more are multiplied in this arithmetic.
-constexpr std::size_t dot_rows_beside(Arithmetic many) {
-  if (many == Arithmetic::bytes) return kDotRowsBesideBytes;
-  if (many == Arithmetic::bf16) return kDotRowsBesideBf16;
-  return many == Arithmetic::bf16x3 ? kDotRowsBesideBf16x3 : kDotRows;
-}
 
 // One batch of a call's token rows.
 struct LinearBatch {
@@ -53,7 +48,7 @@ struct LinearBatch {
     return call.out<float>() + row_offset(args.extents, args.out_strides, begin + row);
   }
   [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
-  [[nodiscard]] bool is_few() const { return rows <= dot_rows_beside(many); }
+  [[nodiscard]] bool is_few() const { return rows <= few_rows_beside(many); }
   [[nodiscard]] bool is_in_words() const { return is_few() && rows <= word_rows; }
   [[nodiscard]] WordsOfX words() const { return {call.shared_scratch, rows, word_blocks(args.k)}; }
   [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
@@ -249,7 +244,7 @@ std::string supports(const OpCall& call) {
 }
 
 bool has_pack_phase(const LinearArgs& args, std::uint32_t word_rows, Arithmetic many) {
-  return word_rows != 0 || linear_capacity(args) > dot_rows_beside(many) ||
+  return word_rows != 0 || linear_capacity(args) > few_rows_beside(many) ||
          static_cast<DType>(args.x_dtype) != DType::F32;
 }
 
@@ -264,7 +259,7 @@ std::uint32_t word_rows_of(const OpCall& call) {
 Arithmetic many_of(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   const auto may_use = [&](Arithmetic many) {
-    return args.k != 0 && linear_capacity(args) > dot_rows_beside(many) && allows(call, many);
+    return args.k != 0 && linear_capacity(args) > few_rows_beside(many) && allows(call, many);
   };
   if (HWY_DYNAMIC_DISPATCH(has_bf16_tiles)()) {
     if (may_use(Arithmetic::bf16)) return Arithmetic::bf16;
@@ -276,7 +271,7 @@ Arithmetic many_of(const OpCall& call) {
 
 Arithmetic arithmetic_of(const OpCall& call) {
   const Arithmetic many = many_of(call);
-  return many == Arithmetic::f32 && word_rows_of(call) != 0 ? Arithmetic::words : many;
+  return word_rows_of(call) == 0 ? many : least_exact(many, Arithmetic::words);
 }
 
 // The bytes of a batch's x, packed for many rows.
@@ -313,8 +308,8 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   work.phases = static_cast<std::uint32_t>(2 * std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows));
   work.first_phase_is_small = capacity * args.k <= kSmallElements;
   const std::uint64_t rows = std::min<std::uint64_t>(capacity, kBatchRows);
-  work.shared_scratch_bytes = few_x_bytes(args, word_rows, std::min<std::uint64_t>(rows, dot_rows_beside(many)));
-  if (capacity <= dot_rows_beside(many)) return work;
+  work.shared_scratch_bytes = few_x_bytes(args, word_rows, std::min<std::uint64_t>(rows, few_rows_beside(many)));
+  if (capacity <= few_rows_beside(many)) return work;
   work.shared_scratch_bytes = std::max(work.shared_scratch_bytes, packed_bytes(args, many, rows));
   work.thread_scratch_bytes = std::max(work.thread_scratch_bytes, many_scratch(many, rows));
   return work;

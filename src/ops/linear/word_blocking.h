@@ -15,7 +15,7 @@ namespace shunt {
 inline constexpr std::size_t kWordBlock = 256;
 // Elements of k at a time, in groups of 32.
 inline constexpr std::size_t kWordElements = 128;
-// The largest integer: with one more bit, products with a byte would not fit 32 bits when a group of them is summed.
+// The largest integer of 16 bits whose negative is one too.
 inline constexpr float kMostWord = 32767;
 
 // Token rows of x as integers of 16 bits: elements are the scale of their block times the integer. The even elements of

@@ -167,7 +167,7 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
         // Blocks of zeros fill up the last part.
         alignas(64) std::byte rest[Bytes::kBytes] = {};
         const std::size_t begin = whole / kWordElements * Bytes::kBytes;
-        std::memcpy(rest, from + begin, args.weight_row_bytes - begin);
+        std::memcpy(rest, from + begin, (args.k - whole) / 32 * (Bytes::kBytes / 4));
         multiply_blocks<Bytes>(rest, kWordElements, words, sums, scales, whole / kWordElements, totals);
       }
     }
@@ -223,8 +223,8 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Does what word_rows() does, for this instruction set. Each token row takes as many instructions with AVX-512 as with
-// AVX2, while products of F32 take half.
+// Returns up to how many token rows this instruction set multiplies in words; 0: none. Each token row takes as many
+// instructions with AVX-512 as with AVX2, while products of F32 take half.
 inline std::size_t most_word_rows(DType dtype) {
 #if SHUNT_HAS_GROUP_BYTES
   constexpr std::size_t kMost = HWY_TARGET == HWY_AVX3 ? 2 : 8;

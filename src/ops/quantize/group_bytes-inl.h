@@ -3,8 +3,8 @@
 //
 // GroupBytes<DType::X>(from) reads the blocks at `from`, which hold kElements:
 //   kCentre    elements are scale * (byte - kCentre); 0: they are scale * byte + offset
-//   scales(part), offsets(part)   of the eight groups of 16 of a part, 128 elements: of the even ones, then the odd
-//   ones bytes<kPart, kGroup>()        32 neighbours
+//   scales(part), offsets(part)   of the eight groups of 16 of a part, 128 elements, even groups first
+//   bytes<kPart, kGroup>()        32 neighbours
 #if defined(SHUNT_OPS_GROUP_BYTES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_GROUP_BYTES_INL_H_
 #undef SHUNT_OPS_GROUP_BYTES_INL_H_
