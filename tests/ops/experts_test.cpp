@@ -241,6 +241,9 @@ constexpr DType kQuantized[] = {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_IF_##kind(name)
 #include "ops/dtypes.def"
 };
+#undef SHUNT_IF_floating
+#undef SHUNT_IF_quantized
+#undef SHUNT_IF_integer
 
 // Returns a case with numerics that allow bytes.
 KernelCase in_bytes(const Inputs& inputs) {
@@ -275,7 +278,7 @@ Inputs uneven_inputs(const Setting& setting, std::uint64_t seed) {
 // Returns which uses are multiplied in bytes: those of tokens before `valid` of matrices with many such uses.
 std::vector<bool> rounded_uses(const Inputs& inputs, std::uint32_t valid) {
   const std::vector<int> slots = slots_of(inputs);
-  const auto end = slots.begin() + static_cast<std::ptrdiff_t>(valid * inputs.ids.operand.shape[1]);
+  const auto end = slots.begin() + std::ptrdiff_t{valid} * inputs.ids.operand.shape[1];
   std::vector<bool> result;
   for (const int slot : slots)
     result.push_back(std::count(slots.begin(), end, slot) > static_cast<std::ptrdiff_t>(kDotRowsBesideBytes));
@@ -359,7 +362,7 @@ TEST(Experts, InBytesWhatIsNoNumberMakesTheRowsOfItsTokenSo) {
     for_each_simd_target([&] {
       const std::vector<double> result = values_of(run_kernel(simd(), in_bytes(changed), 2).output);
       for (std::size_t i = 0; i < result.size(); ++i)
-        EXPECT_EQ(std::isfinite(result[i]), i / (2 * 20) != 7) << odd << " element " << i;
+        EXPECT_EQ(std::isfinite(result[i]), i / (std::size_t{2} * 20) != 7) << odd << " element " << i;
     });
   }
 }

@@ -185,6 +185,9 @@ constexpr DType kWeights[] = {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_IF_##kind(name)
 #include "ops/dtypes.def"
 };
+#undef SHUNT_IF_floating
+#undef SHUNT_IF_quantized
+#undef SHUNT_IF_integer
 
 std::vector<std::uint32_t> columns_of(DType dtype) {
   switch (info_of(dtype).block_elements) {

@@ -175,8 +175,9 @@ HWY_INLINE void multiply_loaded(Tiles& tiles, const MatrixTile* x) {
 // Asks for the step of x that follows, which may be the first one of the next strip, or not there.
 template <std::size_t kParts>
 HWY_INLINE void prefetch_after(const MatrixTile (&step)[kParts][2]) {
-  const auto* const next = reinterpret_cast<const std::byte*>(step) + sizeof(step);
-  HWY_UNROLL(8) for (std::size_t at = 0; at < sizeof(step); at += 64) hwy::Prefetch(next + at);
+  constexpr std::size_t kStepBytes = kParts * 2 * sizeof(MatrixTile);
+  const auto* const next = reinterpret_cast<const std::byte*>(step) + kStepBytes;
+  HWY_UNROLL(8) for (std::size_t at = 0; at < kStepBytes; at += 64) hwy::Prefetch(next + at);
 }
 
 // sums [kBf16StripRows][kSumPitch] (+)= a strip of the weight times kHalves halves of a strip of x.
