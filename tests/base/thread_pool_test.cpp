@@ -16,7 +16,7 @@ namespace shunt {
 namespace {
 
 TEST(ThreadPool, RunsEveryShareOnce) {
-  for (const std::uint32_t threads : {1U, 2U, 5U}) {
+  for (const std::uint32_t threads : {1U, 2U, 5U, 17U}) {
     ThreadPool pool(threads, {});
     ASSERT_EQ(pool.threads(), threads);
     for (int repeat = 0; repeat < 200; ++repeat) {
@@ -50,7 +50,7 @@ class Steps final : public ThreadPool::Job {
 };
 
 TEST(ThreadPool, AStepBeginsWhenAllSharesOfTheOneBeforeHaveEnded) {
-  for (const std::uint32_t threads : {1U, 2U, 3U, 7U}) {
+  for (const std::uint32_t threads : {1U, 2U, 3U, 7U, 18U}) {
     ThreadPool pool(threads, {});
     for (int repeat = 0; repeat < 50; ++repeat) {
       Steps steps({3, 1, 1, 2, 7, 1, 64, 3, 12, 1});
