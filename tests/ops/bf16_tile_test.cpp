@@ -302,7 +302,7 @@ TEST(Bf16Tiles, GiveTheSameInAnyNumberOfShares) {
   }
 }
 
-// What a row of x or of the weight has that is not finite reaches all its results, and no others.
+// An element that is not finite reaches all results of its row of x or of the weight, and no others.
 TEST(Bf16Tiles, KeepWhatIsNoNumber) {
   constexpr std::size_t kRows = 20;
   constexpr std::uint32_t kColumns = 96;

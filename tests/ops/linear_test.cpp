@@ -147,7 +147,7 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   const Arithmetics arithmetics = arithmetics_of(kernel, op);
   round_rows(xs, c, arithmetics);
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
-  // Of few rows, and of many.
+  // The first is for few rows, the second for many.
   const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, arithmetics.many)};
   const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32), test::factors_of(ws, arithmetics.many)};
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
@@ -276,7 +276,7 @@ TEST_P(LinearOf, VeryLongRows) {
   });
 }
 
-// In integers that is x; in BF16 both.
+// Integers round x alone; BF16 rounds both factors.
 TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
   const Numerics numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic;
   std::uint32_t seed = 1;

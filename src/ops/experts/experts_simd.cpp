@@ -28,7 +28,7 @@ struct alignas(16) ExpertsSimdArgs {
 
   // The most uses of a matrix that are left to the dot kernel.
   [[nodiscard]] std::uint32_t few() const { return has_bytes ? kDotRowsBesideBytes : kDotRows; }
-  // What unpacking a row of a matrix takes, in products of it with one use, as measured with AVX2 and Q4_K.
+  // The cost of unpacking a row of a matrix, in products of it with one use, as measured with AVX2 and Q4_K.
   [[nodiscard]] std::uint64_t unpacking() const { return has_bytes ? 20 : 5; }
   // Returns whether a matrix may have more than few uses.
   [[nodiscard]] bool packs() const { return std::uint64_t{experts.tokens} * experts.used > few(); }

@@ -55,7 +55,7 @@ static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::si
   const ScaleTag d;
   const hn::RebindToSigned<ScaleTag> di;
   constexpr float kLeast = 0x1p-100F;
-  // As integers, magnitudes that are not finite exceed all others.
+  // Magnitudes that are not finite exceed all others when compared as integers.
   auto most = hn::Zero(di);
   for (std::size_t i = 0; i < kWordBlock; i += 8) most = hn::Max(most, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
   const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
