@@ -262,7 +262,7 @@ HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight
 // Calls use<dtype>() and returns true if the dot can multiply the dtype's bytes.
 template <class Dot, class Use>
 HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
-  const auto call = [&]<DType kDType>() {
+  return with_dtype(dtype, [&]<DType kDType>() {
     if constexpr (BlockBytes<kDType>::kElements != 0) {
       if constexpr (Dot::template steps<BlockBytes<kDType>::kMost, BlockBytes<kDType>::kGroup>() != 0) {
         use.template operator()<kDType>();
@@ -270,15 +270,7 @@ HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
       }
     }
     return false;
-  };
-  switch (dtype) {
-#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
-  case DType::name:                                                   \
-    return call.template operator()<DType::name>();
-#include "ops/dtypes.def"
-#undef SHUNT_DTYPE
-  }
-  return false;
+  });
 }
 
 // Calls use<Dot>() with the dot of this processor.

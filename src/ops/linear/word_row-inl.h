@@ -197,21 +197,13 @@ HWY_INLINE void multiply_words(const LinearArgs& args, const std::byte* weight, 
 // Calls use<dtype>() and returns true if weights of the dtype are multiplied in words.
 template <class Use>
 HWY_INLINE bool for_words_of(DType dtype, const Use& use) {
-  const auto call = [&]<DType kDType>() {
+  return with_dtype(dtype, [&]<DType kDType>() {
     if constexpr (GroupBytes<kDType>::kElements != 0) {
       use.template operator()<kDType>();
       return true;
     }
     return false;
-  };
-  switch (dtype) {
-#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
-  case DType::name:                                                   \
-    return call.template operator()<DType::name>();
-#include "ops/dtypes.def"
-#undef SHUNT_DTYPE
-  }
-  return false;
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -43,6 +43,19 @@ HWY_NOINLINE void store_row(const std::byte* row, std::size_t elements, float* o
   load_row<kDType>(BlockTag(), row, elements, sink);
 }
 
+// Returns what use<dtype>() does.
+template <class Use>
+HWY_INLINE bool with_dtype(DType dtype, const Use& use) {
+  switch (dtype) {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  case DType::name:                                                   \
+    return use.template operator()<DType::name>();
+#include "ops/dtypes.def"
+#undef SHUNT_DTYPE
+  }
+  return false;
+}
+
 // The SIMD version of decode_row. REQUIRES: dtype is floating or quantized; elements is a whole number of blocks.
 HWY_INLINE void decode_row_simd(DType dtype, const std::byte* row, std::size_t elements, float* out) {
   switch (dtype) {
