@@ -35,6 +35,7 @@ Result<std::optional<KernelComparison>> compare_kernels(const BenchCase& use, De
     if (is_declined && benches.empty()) return std::nullopt;
     if (is_declined) continue;
     if (!bench) return std::unexpected(std::move(bench).error());
+    if (!benches.empty()) SHUNT_TRY((*bench)->use_as_often_as(*benches.front()));
     measures.emplace_back([its = bench->get()]() -> Result<double> {
       SHUNT_TRY_ASSIGN(const double seconds, its->measure());
       return seconds * 1e6;

@@ -48,6 +48,9 @@ class OpBench {
   // Uses in one program; its start is part of what they take.
   [[nodiscard]] std::uint32_t uses() const { return uses_; }
 
+  // Has as many uses in its program as `other`, so that both share the start alike. Errors: those of prepare().
+  [[nodiscard]] Status use_as_often_as(const OpBench& other);
+
   [[nodiscard]] const BenchCase& use() const { return use_; }
   [[nodiscard]] const Device& device() const { return device_; }
   // The work of one use and the bytes it moves, by the op's cost rule.
