@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/system/thread_pool.h"
+#include "devices/shaders/hazards.h"
 
 namespace shunt {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kPieceBytes = 64 << 10;
 constexpr double kFlopsPerByte = 8;
 // Shares per thread of work that can be cut further: threads that are late leave some to others.
 constexpr std::uint32_t kPiecesPerThread = 4;
-static_assert(kPiecesPerThread * kMostThreads <= ThreadPool::kMostShares);
+static_assert(KernelRun::kMostJoined * kPiecesPerThread * kMostThreads <= ThreadPool::kMostShares);
 
 // Returns into how many shares the work of a call is cut: one for what a single thread ends before others could begin.
 std::uint32_t shares_of(const CpuKernel& kernel, const OpCall& call, std::uint32_t threads) {
@@ -57,29 +58,97 @@ Support KernelRun::supports(std::span<const OpCall> run, Choose choose, std::uin
   return {.scratch_bytes = scratch.total(threads), .arithmetic = arithmetic};
 }
 
-KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads) {
+KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads)
+    : threads_(threads) {
   for (const ProgramOp& op : ops) {
-    BoundOp step{.kernel = choose(op.call), .output = address(op.output)};
-    step.kernel->write_arguments(op.call, step.arguments.bytes);
-    for (const Binding& input : op.inputs) step.inputs.push_back(address(input));
-    step.shares = shares_of(*step.kernel, op.call, threads);
-    const CpuWork work = step.kernel->work(op.call, step.shares);
-    step.phases = work.phases;
-    step.first_phase_is_small = work.first_phase_is_small;
-    if (step.kernel->context != nullptr) step.context = step.kernel->context(op.call);
-    scratch_.add(work);
-    steps_.push_back(std::move(step));
+    BoundOp bound{.kernel = choose(op.call), .output = address(op.output)};
+    bound.kernel->write_arguments(op.call, bound.arguments.bytes);
+    for (const Binding& input : op.inputs) bound.inputs.push_back(address(input));
+    bound.shares = shares_of(*bound.kernel, op.call, threads);
+    bound.work = bound.kernel->work(op.call, bound.shares);
+    if (bound.kernel->context != nullptr) bound.context = bound.kernel->context(op.call);
+    ops_.push_back(std::move(bound));
+  }
+  for (std::size_t first = 0; first < ops.size();) {
+    const std::size_t count = count_of_joined(ops.subspan(first), std::span(ops_).subspan(first));
+    // Each thread then has as many shares of an op as every other.
+    for (std::size_t op = first; count > 1 && op < first + count; ++op) {
+      ops_[op].shares = in_all_threads(ops_[op].shares);
+      ops_[op].work = ops_[op].kernel->work(ops[op].call, ops_[op].shares);
+    }
+    add_steps(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
+    first += count;
+  }
+  for (const BoundOp& op : ops_) scratch_.add(op.work);
+}
+
+// Returns how many ops, counted from the first, share their steps.
+std::size_t KernelRun::count_of_joined(std::span<const ProgramOp> ops, std::span<const BoundOp> bound) const {
+  Hazards hazards;
+  std::size_t count = 0;
+  for (; count < std::min<std::size_t>(ops.size(), kMostJoined); ++count) {
+    const ProgramOp& op = ops[count];
+    Hazards accesses;
+    accesses.note(Access::write(op.output));
+    for (const Binding& input : op.inputs) accesses.note(Access::read(input));
+    if (count != 0 && (hazards.has(accesses) || !may_join(ops[0].call, bound[0], op.call, bound[count]))) break;
+    hazards.note(accesses);
+  }
+  return count;
+}
+
+// Returns whether two ops that do not depend on each other can share steps, to advantage.
+bool KernelRun::may_join(const OpCall& one_call, const BoundOp& one, const OpCall& other_call,
+                         const BoundOp& other) const {
+  // A user's function may not expect others beside it.
+  if (one_call.op == Op::custom || other_call.op == Op::custom) return false;
+  const auto is_one_step = [this](const OpCall& call, const BoundOp& op) {
+    const CpuWork work = op.kernel->work(call, in_all_threads(op.shares));
+    return work.phases == 1 && work.shared_scratch_bytes == 0;
+  };
+  // One thread runs small ops one after the other, without the others.
+  if (is_one_step(one_call, one) && is_one_step(other_call, other)) return one.shares > 1 || other.shares > 1;
+  if (one.kernel != other.kernel || one.kernel->prepares_alike == nullptr) return false;
+  if (one.work.phases != other.work.phases || one.inputs.size() != other.inputs.size()) return false;
+  for (std::size_t input = 0; input < one.inputs.size(); ++input)
+    if (one.inputs[input] != other.inputs[input] && one_call.input(input).kind != TensorKind::weight) return false;
+  return one.kernel->prepares_alike(one_call, other_call);
+}
+
+void KernelRun::add_steps(std::uint32_t first, std::uint32_t count) {
+  const BoundOp& op = ops_[first];
+  for (std::uint32_t phase = 0; phase < op.work.phases; ++phase) {
+    const bool prepares = (phase + 1) % op.work.batch_phases != 0;
+    Step step{.op = first, .ops = prepares ? 1 : count, .phase = phase, .shares = 0};
+    for (std::uint32_t joined = 0; joined < step.ops; ++joined) step.shares += ops_[first + joined].shares;
+    if (op.work.first_phase_is_small && phase == 0) step.shares = 1;
+    steps_.push_back(step);
   }
 }
 
-int KernelRun::run(std::size_t op, CpuCall& call) const {
-  const BoundOp& step = steps_[op];
-  call.shares = shares(op, call.phase);
-  call.arguments = step.arguments.bytes.data();
-  call.inputs = step.inputs;
-  call.output = step.output;
-  call.context = step.context.get();
-  return step.kernel->run(call);
+KernelRun::Share KernelRun::share_of(const Step& step, std::uint32_t share) const {
+  if (step.ops == 1) return {.op = step.op, .share = share, .shares = step.shares};
+  // A thread's shares are neighbours (thread_pool.h): first those of the first op, and so on.
+  const std::uint32_t each = step.shares / threads_;
+  const std::uint32_t thread = share / each;
+  std::uint32_t number = share % each;
+  for (std::uint32_t op = step.op;; ++op) {
+    const std::uint32_t shares = ops_[op].shares;
+    const std::uint32_t own = shares / threads_;
+    if (number < own) return {.op = op, .share = thread * own + number, .shares = shares};
+    number -= own;
+  }
+}
+
+int KernelRun::run(const Share& share, CpuCall& call) const {
+  const BoundOp& op = ops_[share.op];
+  call.share = share.share;
+  call.shares = share.shares;
+  call.arguments = op.arguments.bytes.data();
+  call.inputs = op.inputs;
+  call.output = op.output;
+  call.context = op.context.get();
+  return op.kernel->run(call);
 }
 
 }  // namespace shunt

@@ -1,10 +1,14 @@
 // A run of ops through the CPU's kernels: for each op the kernel, its plain-data arguments and its pointers. The
 // devices of cpu/ and sim/ share it; they decide which threads run it, and when.
 //
+// It goes step by step. Neighbouring ops that do not depend on each other, such as a layer's query, key and value,
+// share their steps, and what they would all prepare is prepared once: threads then meet less often.
+//
 // Holds pointers into the buffers that the ops were bound to. Constant once made; any thread may run a share.
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,18 +44,31 @@ class KernelRun {
   // REQUIRES: supports() accepted the ops.
   KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads);
 
-  [[nodiscard]] std::size_t size() const { return steps_.size(); }
-  // Returns the phases of an op, each of which begins when the one before has ended.
-  [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
-  // Returns into how many shares a phase of an op is cut.
-  [[nodiscard]] std::uint32_t shares(std::size_t op, std::uint32_t phase) const {
-    return steps_[op].first_phase_is_small && phase == 0 ? 1 : steps_[op].shares;
-  }
+  // A phase of an op, or of several neighbours, which begins when the step before has ended.
+  struct Step {
+    std::uint32_t op = 0;  // the first
+    std::uint32_t ops = 1;
+    std::uint32_t phase = 0;
+    std::uint32_t shares = 1;  // of all its ops
+  };
+  // The most ops of a step.
+  static constexpr std::uint32_t kMostJoined = 4;
+
+  // In the order of their ops.
+  [[nodiscard]] std::span<const Step> steps() const { return steps_; }
   [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
 
-  // Runs one share of a phase of an op and returns the kernel's result. The caller fills in phase, share, parameters
-  // and scratch.
-  [[nodiscard]] int run(std::size_t op, CpuCall& call) const;
+  struct Share {
+    std::uint32_t op = 0;
+    std::uint32_t share = 0;  // of the op's phase
+    std::uint32_t shares = 1;
+  };
+  // Returns what one share of a step is.
+  [[nodiscard]] Share share_of(const Step& step, std::uint32_t share) const;
+
+  // Runs one share of a phase of an op and returns the kernel's result. The caller fills in phase, parameters and
+  // scratch.
+  [[nodiscard]] int run(const Share& share, CpuCall& call) const;
 
  private:
   struct alignas(16) Arguments {
@@ -62,13 +79,23 @@ class KernelRun {
     Arguments arguments;
     std::vector<const std::byte*> inputs;
     std::byte* output = nullptr;
-    std::uint32_t phases = 1;
     std::uint32_t shares = 1;
-    bool first_phase_is_small = false;
+    CpuWork work;
     std::shared_ptr<const void> context;
   };
 
-  std::vector<BoundOp> steps_;
+  // Returns the least multiple of the threads that is no less.
+  [[nodiscard]] std::uint32_t in_all_threads(std::uint32_t shares) const {
+    return (shares + threads_ - 1) / threads_ * threads_;
+  }
+  [[nodiscard]] std::size_t count_of_joined(std::span<const ProgramOp> ops, std::span<const BoundOp> bound) const;
+  [[nodiscard]] bool may_join(const OpCall& one_call, const BoundOp& one, const OpCall& other_call,
+                              const BoundOp& other) const;
+  void add_steps(std::uint32_t first, std::uint32_t count);
+
+  std::uint32_t threads_;
+  std::vector<BoundOp> ops_;
+  std::vector<Step> steps_;
   ScratchSize scratch_;
 };
 

@@ -26,6 +26,7 @@ inline constexpr std::size_t kMaxArgumentBytes = 256;
 // The phases and scratch memory of one use of an op.
 struct CpuWork {
   std::uint32_t phases = 1;
+  std::uint32_t batch_phases = 1;          // a batch's last phase computes, those before it prepare the shared scratch
   bool first_phase_is_small = false;       // one thread ends it before others could begin
   std::uint64_t shared_scratch_bytes = 0;  // one block for all shares, aligned to 64 bytes
   std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64 bytes
@@ -73,6 +74,9 @@ struct CpuKernel {
   Arithmetic (*arithmetic)(const OpCall& call) = nullptr;
   // Returns into how many shares the work can be cut at no cost; null: at most one per thread.
   std::uint64_t (*most_shares)(const OpCall& call) = nullptr;
+  // Returns whether two calls with as many phases, and with the same inputs but for weights, prepare the same in the
+  // shared scratch; null: they do not.
+  bool (*prepares_alike)(const OpCall& one, const OpCall& other) = nullptr;
 };
 
 // A half-open range of work items.

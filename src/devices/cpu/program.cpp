@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -30,33 +32,38 @@ class CpuProgram::Run final : public ThreadPool::Job {
         op_start_(profile_ ? trace::now_ns() : 0) {}
 
   std::uint32_t next_step() override {
-    const KernelRun& kernels = program_.kernels_;
-    if (began_ && !end_phase()) return 0;
+    if (began_ && !end_step()) return 0;
     began_ = true;
-    return op_ < kernels.size() ? kernels.shares(op_, phase_) : 0;
+    return step_ == steps_.size() ? 0 : steps_[step_].shares;
   }
 
-  void run(std::uint32_t share, std::uint32_t thread) override {
+  void run(std::uint32_t number, std::uint32_t thread) override {
     std::byte* const scratch = program_.scratch_->host().data();
     const ScratchSize& size = program_.kernels_.scratch();
     Status failure;
     CpuCall call{.parameters = &submission_.parameters,
-                 .phase = phase_,
-                 .share = share,
+                 .phase = steps_[step_].phase,
                  .shared_scratch = scratch,
                  .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes(),
                  .failure = &failure};
+    const KernelRun::Share share = program_.kernels_.share_of(steps_[step_], number);
+    const bool is_joined = profile_ && steps_[step_].ops > 1;
+    const std::uint64_t start = is_joined ? trace::now_ns() : 0;
     // A kernel throws only for lack of memory.
-    const int error = guarded([&] { return program_.kernels_.run(op_, call); }, [] { return kNoMemory; });
+    const int error = guarded([&] { return program_.kernels_.run(share, call); }, [] { return kNoMemory; });
+    if (is_joined) joined_ns_[share.op - steps_[step_].op] += trace::now_ns() - start;
     if (error == 0) return;
     const std::scoped_lock lock(mutex_);
-    if (kernel_error_ == 0) kernel_error_ = error;
+    if (kernel_error_ == 0) {
+      kernel_error_ = error;
+      failed_op_ = share.op;
+    }
     if (failure_) failure_ = failure;
   }
 
   [[nodiscard]] Status status() const {
     if (kernel_error_ == 0 && !timed_out_) return {};
-    const std::string& op = program_.op_names_[op_];
+    const std::string& op = program_.op_names_[failed_op_];
     if (!failure_)
       return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", program_.name_, op), failure_.error());
     if (kernel_error_ == kNoMemory)
@@ -70,32 +77,44 @@ class CpuProgram::Run final : public ThreadPool::Job {
 
  private:
   // Returns whether the run goes on.
-  bool end_phase() {
+  bool end_step() {
+    const KernelRun::Step& step = steps_[step_++];
     timed_out_ = has_passed(deadline_);
     const bool goes_on = kernel_error_ == 0 && !timed_out_;
-    if (goes_on && ++phase_ < program_.kernels_.phases(op_)) return true;
-    if (profile_) {
-      const std::uint64_t end = trace::now_ns();
-      program_.trace_.record_op(op_, std::exchange(op_start_, end), end, submission_.step);
+    if (!goes_on && kernel_error_ == 0) failed_op_ = step.op;
+    if (profile_ && (!goes_on || step_ == steps_.size() || steps_[step_].op != step.op)) record(step);
+    return goes_on;
+  }
+
+  // Records the ops of a step, the last of theirs. Ops that were joined divide the time as their shares took it.
+  void record(const KernelRun::Step& step) {
+    const std::uint64_t start = op_start_;
+    const auto ns = static_cast<double>(trace::now_ns() - start);
+    double all = 0;
+    for (const std::uint64_t part : joined_ns_) all += static_cast<double>(part);
+    double part = 0;
+    for (std::uint32_t op = 0; op < step.ops; ++op) {
+      part += static_cast<double>(joined_ns_[op].exchange(0));
+      const double share = step.ops == 1 || all == 0 ? 1 : part / all;
+      const auto end = start + static_cast<std::uint64_t>(ns * share);
+      program_.trace_.record_op(step.op + op, std::exchange(op_start_, end), end, submission_.step);
     }
-    if (!goes_on) return false;
-    phase_ = 0;
-    ++op_;
-    return true;
   }
 
   CpuProgram& program_;
   const Submission& submission_;
   const Deadline& deadline_;
+  const std::span<const KernelRun::Step> steps_ = program_.kernels_.steps();
   const bool profile_;
   std::uint64_t op_start_;
+  std::array<std::atomic<std::uint64_t>, KernelRun::kMostJoined> joined_ns_{};  // of the shares of each op, all threads
   bool began_ = false;
-  std::uint32_t op_ = 0;
-  std::uint32_t phase_ = 0;
+  std::size_t step_ = 0;
   bool timed_out_ = false;
   std::mutex mutex_;
-  int kernel_error_ = 0;  // the first one; guarded by mutex_ during a step, like the next
-  Status failure_;        // the kernel's message
+  int kernel_error_ = 0;  // the first one; guarded by mutex_ during a step, like the next two
+  std::uint32_t failed_op_ = 0;
+  Status failure_;  // the kernel's message
 };
 
 Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& request, KernelRun::Choose choose,

@@ -49,14 +49,17 @@ Status SimProgram::compute(std::size_t count, const Parameters& parameters, cons
                .shared_scratch = scratch,
                .thread_scratch = scratch + kernels_->scratch().shared_bytes(),
                .failure = &failure};
-  for (std::size_t op = 0; op < count; ++op) {
-    for (call.phase = 0; call.phase < kernels_->phases(op); ++call.phase)
-      if (const int error = kernels_->run(op, call); error != 0) {
+  auto step = kernels_->steps().begin();
+  for (std::uint32_t op = 0; op < count; ++op) {
+    for (; step != kernels_->steps().end() && step->op == op; ++step) {
+      call.phase = step->phase;
+      if (const int error = kernels_->run(kernels_->share_of(*step, 0), call); error != 0) {
         if (!failure)
           return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", name_, ops_[op].name), failure.error());
         return fail(Code::internal,
                     fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, ops_[op].name, error));
       }
+    }
     // All bits set is NaN in every floating dtype.
     const Op& done = ops_[op];
     if (faults.nonfinite == op) std::memset(address_of(done.output), 0xFF, done.output.bytes);

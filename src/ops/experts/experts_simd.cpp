@@ -278,12 +278,16 @@ void multiply(const ExpertsRun& run) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <array>
+#include <tuple>
+
 #include "ops/kernel_arguments.h"
 
 namespace shunt {
 namespace {
 
 HWY_EXPORT(has_byte_tiles);
+HWY_EXPORT(rounds_alike);
 HWY_EXPORT(multiply_uses);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
@@ -318,7 +322,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   work.thread_scratch_bytes = few_bytes;
   if (args.tokens <= 1) return work;
   const std::uint64_t uses = std::uint64_t{args.tokens} * args.used;
-  work.phases = simd_args.packs() ? 3 : 2;
+  work.phases = work.batch_phases = simd_args.packs() ? 3 : 2;
   work.first_phase_is_small = true;
   work.shared_scratch_bytes = expert_order_bytes(args.held, uses);
   if (!simd_args.packs()) return work;
@@ -334,6 +338,17 @@ std::uint64_t most_shares(const OpCall& call) {
   const ExpertsArgs args = experts_arguments(call);
   const std::uint64_t matrices = std::min<std::uint64_t>(args.held, std::uint64_t{args.tokens} * args.used);
   return matrices * args.m / (args.tokens > kDotRows ? kBlockRows : kDotBlockRows);
+}
+
+bool prepares_alike(const OpCall& one_call, const OpCall& other_call) {
+  const ExpertsSimdArgs one = simd_arguments(one_call);
+  const ExpertsSimdArgs other = simd_arguments(other_call);
+  const auto x = [](const ExpertsArgs& args) {
+    return std::tuple(std::to_array(args.x_strides), std::to_array(args.id_strides), args.tokens, args.extent,
+                      args.used, args.k, args.held, args.experts, args.has_slots, args.slot_stride);
+  };
+  if (x(one.experts) != x(other.experts) || one.has_bytes != other.has_bytes) return false;
+  return !one.has_bytes || HWY_DYNAMIC_DISPATCH(rounds_alike)(one_call.input(1).dtype, other_call.input(1).dtype);
 }
 
 // A counting sort: counts the uses of each matrix, then places each use after the earlier ones of its matrix.
@@ -375,7 +390,8 @@ int run(const CpuCall& call) {
 }  // namespace
 
 extern const CpuKernel experts_simd;
-const CpuKernel experts_simd{supports, work, write_arguments<simd_arguments>, run, nullptr, arithmetic_of, most_shares};
+const CpuKernel experts_simd{supports,    work,          write_arguments<simd_arguments>, run, nullptr, arithmetic_of,
+                             most_shares, prepares_alike};
 
 }  // namespace shunt
 #endif  // HWY_ONCE

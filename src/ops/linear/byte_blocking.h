@@ -27,6 +27,7 @@ inline constexpr std::size_t kByteStripBytes =
 struct ByteGroups {
   std::size_t elements = 0;
   std::int32_t centre = 0;
+  bool operator==(const ByteGroups&) const = default;
 };
 
 // The part of a product that a group of x adds for all rows of the weight alike.

@@ -307,6 +307,15 @@ inline bool has_byte_tiles(DType dtype) {
 #endif
 }
 
+// Returns whether x is rounded alike for weights of two dtypes. REQUIRES: has_byte_tiles() for both.
+inline bool rounds_alike(DType one, DType other) {
+#if SHUNT_HAS_BYTE_DOT
+  return byte_groups(one) == byte_groups(other);
+#else
+  return one == other;
+#endif
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace shunt
 HWY_AFTER_NAMESPACE();

@@ -21,7 +21,7 @@
 
 namespace shunt {
 
-struct LinearSimdArgs {
+struct alignas(16) LinearSimdArgs {
   LinearArgs linear;
   std::uint32_t word_rows;  // up to so many rows are multiplied in words
   Arithmetic many;          // of the products of many rows
@@ -224,13 +224,17 @@ HWY_AFTER_NAMESPACE();
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <tuple>
+
+#include "ops/kernel_arguments.h"
 
 namespace shunt {
 
 HWY_EXPORT(has_bf16_tiles);
 HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(most_word_rows);
+HWY_EXPORT(rounds_alike);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
 
@@ -269,9 +273,13 @@ Arithmetic many_of(const OpCall& call) {
   return has_bytes ? Arithmetic::bytes : Arithmetic::f32;
 }
 
+LinearSimdArgs simd_arguments(const OpCall& call) {
+  return {.linear = linear_args(call), .word_rows = word_rows_of(call), .many = many_of(call)};
+}
+
 Arithmetic arithmetic_of(const OpCall& call) {
-  const Arithmetic many = many_of(call);
-  return word_rows_of(call) == 0 ? many : least_exact(many, Arithmetic::words);
+  const LinearSimdArgs args = simd_arguments(call);
+  return args.word_rows == 0 ? args.many : least_exact(args.many, Arithmetic::words);
 }
 
 // The bytes of a batch's x, packed for many rows.
@@ -297,14 +305,13 @@ std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
 }
 
 CpuWork work(const OpCall& call, std::uint32_t) {
-  const LinearArgs args = linear_args(call);
-  const std::uint32_t word_rows = word_rows_of(call);
-  const Arithmetic many = many_of(call);
+  const auto [args, word_rows, many] = simd_arguments(call);
   const std::uint64_t capacity = linear_capacity(args);
   CpuWork work;
   // Room for four strips, or for the sums of the groups of x.
   work.thread_scratch_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
   if (!has_pack_phase(args, word_rows, many)) return work;
+  work.batch_phases = 2;
   work.phases = static_cast<std::uint32_t>(2 * std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows));
   work.first_phase_is_small = capacity * args.k <= kSmallElements;
   const std::uint64_t rows = std::min<std::uint64_t>(capacity, kBatchRows);
@@ -324,9 +331,15 @@ std::uint64_t most_shares(const OpCall& call) {
   return args.m / (has_strips ? kBf16StripRows : kDotBlockRows);
 }
 
-void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const LinearSimdArgs args{.linear = linear_args(call), .word_rows = word_rows_of(call), .many = many_of(call)};
-  std::memcpy(out.data(), &args, sizeof(args));
+bool prepares_alike(const OpCall& one_call, const OpCall& other_call) {
+  const LinearSimdArgs one = simd_arguments(one_call);
+  const LinearSimdArgs other = simd_arguments(other_call);
+  const auto x = [](const LinearArgs& args) {
+    return std::tuple(std::to_array(args.extents), std::to_array(args.x_strides), args.extent, args.k, args.x_dtype);
+  };
+  if (x(one.linear) != x(other.linear) || one.word_rows != other.word_rows || one.many != other.many) return false;
+  return one.many != Arithmetic::bytes ||
+         HWY_DYNAMIC_DISPATCH(rounds_alike)(one_call.input(1).dtype, other_call.input(1).dtype);
 }
 
 int run(const CpuCall& call) {
@@ -350,7 +363,8 @@ int run(const CpuCall& call) {
 std::size_t word_rows(DType weight) { return HWY_DYNAMIC_DISPATCH(most_word_rows)(weight); }
 
 extern const CpuKernel linear_simd;
-const CpuKernel linear_simd{supports, work, write_arguments, run, nullptr, arithmetic_of, most_shares};
+const CpuKernel linear_simd{supports,    work,          write_arguments<simd_arguments>, run, nullptr, arithmetic_of,
+                            most_shares, prepares_alike};
 
 }  // namespace shunt
 #endif  // HWY_ONCE
