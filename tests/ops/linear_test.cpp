@@ -84,7 +84,9 @@ struct Arithmetics {
 Arithmetics arithmetics_of(const CpuKernel& kernel, const OpCall& op) {
   const Arithmetic most = kernel.arithmetic == nullptr ? Arithmetic::f32 : kernel.arithmetic(op);
   const bool may_use_words = kernel.arithmetic != nullptr && allows(op, Arithmetic::words);
-  return {may_use_words ? word_rows(op.input(1).dtype) : 0, most == Arithmetic::words ? Arithmetic::f32 : most};
+  const DType weight = op.input(1).dtype;
+  const bool is_f32 = most == Arithmetic::words && !has_word_tiles(weight);
+  return {may_use_words ? word_rows(weight) : 0, is_f32 ? Arithmetic::f32 : most};
 }
 
 Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const Arithmetics& of) {

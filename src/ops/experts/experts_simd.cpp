@@ -233,11 +233,9 @@ void multiply_many(const ExpertsRun& run, const ExpertOrder& order, const Expert
   const LinearArgs matrix = run.matrix();
 #if SHUNT_HAS_BYTE_DOT
   if (run.choice.has_bytes) {
-    with_byte_dot([&]<class Dot>() {
-      for_bytes_of<Dot>(run.dtype(), [&]<DType kDType>() {
-        multiply_bytes<Dot, kDType>(matrix, run.weight(batch.slot), {run.rounded(order, batch), bias, out}, rows,
-                                    run.call.thread_scratch);
-      });
+    for_bytes_of(run.dtype(), [&]<class Dot, DType kDType>() {
+      multiply_bytes<Dot, kDType>(matrix, run.weight(batch.slot), run.rounded(order, batch), {bias, out}, rows,
+                                  run.call.thread_scratch);
     });
     return;
   }

@@ -15,8 +15,6 @@ inline constexpr std::size_t kByteElements = 256;
 inline constexpr std::size_t kByteXGroup = 32;
 // Weight rows whose sums a thread keeps: a multiple of every strip.
 inline constexpr std::size_t kByteBlockRows = 96;
-// Token rows per tile: 6 x 2 sums, 2 vectors of weights and one of x take 15 of 16 registers in the inner loop.
-inline constexpr std::size_t kByteTokens = 6;
 // The most weight rows of a strip, and its bytes with scales and offsets of groups of 16.
 inline constexpr std::size_t kMostByteStripRows = 32;
 inline constexpr std::size_t kByteStripBytes =

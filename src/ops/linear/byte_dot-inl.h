@@ -2,9 +2,10 @@
 //
 // A dot has
 //   Sum                          what it sums in
-//   steps<kMost, kGroup>()       how many additions of four products fit it if no byte of the weight exceeds kMost, at
-//                                most a group of them; 0: too few to be faster than F32
-//   weights(from)                four bytes of kBlockLanes rows of the weight
+//   kFours                       how many times four products it adds at once
+//   kTokens                      token rows of a tile, for whose sums there are registers
+//   steps<kMost, kGroup>()       how many times four products fit the sum if no byte of the weight exceeds kMost, at
+//                                most a group of them; 0: too few to be faster than another dot
 //   begin(start), add(sum, w, x), end<no start>(sum, start)   give start + sum of w x in lanes of 32 bits
 #if defined(SHUNT_OPS_BYTE_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_BYTE_DOT_INL_H_
@@ -31,14 +32,45 @@ namespace HWY_NAMESPACE {
 using LaneSums = hn::Vec<hn::RebindToSigned<BlockTag>>;
 using WeightBytes = hn::Vec<hn::Repartition<std::uint8_t, BlockTag>>;
 
-HWY_INLINE WeightBytes load_weights(const std::uint8_t* from) {
-  return hn::Load(hn::Repartition<std::uint8_t, BlockTag>(), from);
+using PairSums = hn::Vec<hn::Repartition<std::int16_t, BlockTag>>;
+
+// Returns the sums of two neighbouring products in lanes of 16 bits.
+HWY_INLINE PairSums multiply_pairs(WeightBytes w, LaneSums x) {
+#if HWY_TARGET == HWY_AVX3
+  return {_mm512_maddubs_epi16(w.raw, x.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return {_mm256_maddubs_epi16(w.raw, x.raw)};
+#else
+  return {_mm_maddubs_epi16(w.raw, x.raw)};
+#endif
 }
 
-// Sums pairs of products in 16 bits (vpmaddubsw), as long as they fit. The empty assembly keeps gcc from multiplying
-// all of a group before it adds, for which there are not enough registers.
+// Returns the sums of two neighbours.
+HWY_INLINE LaneSums widen_pairs(PairSums sums) {
+#if HWY_TARGET == HWY_AVX3
+  return {_mm512_madd_epi16(sums.raw, _mm512_set1_epi16(1))};
+#elif HWY_TARGET == HWY_AVX2
+  return {_mm256_madd_epi16(sums.raw, _mm256_set1_epi16(1))};
+#else
+  return {_mm_madd_epi16(sums.raw, _mm_set1_epi16(1))};
+#endif
+}
+
+// Keeps gcc from multiplying all of a group before it adds, for which there are not enough registers.
+template <class Vec>
+HWY_INLINE void add_now(Vec& sum) {
+#if HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(sum.raw));
+#else
+  asm("" : "+x"(sum.raw));
+#endif
+}
+
+// Sums pairs of products in 16 bits, as long as they fit.
 struct PairsDot {
-  using Sum = hn::Vec<hn::Repartition<std::int16_t, BlockTag>>;
+  using Sum = PairSums;
+  static constexpr std::size_t kFours = 1;
+  static constexpr std::size_t kTokens = 6;
 
   template <std::size_t kMost, std::size_t kGroup>
   static constexpr std::size_t steps() {
@@ -47,50 +79,57 @@ struct PairsDot {
     while (steps > kFit) steps /= 2;
     return steps < 4 ? 0 : steps;
   }
-  static HWY_INLINE WeightBytes weights(const std::uint8_t* from) { return load_weights(from); }
   static HWY_INLINE Sum begin(std::int32_t) { return hn::Zero(hn::Repartition<std::int16_t, BlockTag>()); }
-  static HWY_INLINE Sum add(Sum sum, WeightBytes w, LaneSums x) {
-#if HWY_TARGET == HWY_AVX3
-    sum.raw = _mm512_add_epi16(sum.raw, _mm512_maddubs_epi16(w.raw, x.raw));
-    asm("" : "+v"(sum.raw));
-#elif HWY_TARGET == HWY_AVX2
-    sum.raw = _mm256_add_epi16(sum.raw, _mm256_maddubs_epi16(w.raw, x.raw));
-    asm("" : "+x"(sum.raw));
-#else
-    sum.raw = _mm_add_epi16(sum.raw, _mm_maddubs_epi16(w.raw, x.raw));
-    asm("" : "+x"(sum.raw));
-#endif
+  static HWY_INLINE Sum add(Sum sum, const WeightBytes (&w)[1], const LaneSums (&x)[1]) {
+    sum = hn::Add(sum, multiply_pairs(w[0], x[0]));
+    add_now(sum);
     return sum;
   }
   template <bool kNoStart>
   static HWY_INLINE LaneSums end(Sum sum, std::int32_t start) {
-    const hn::RebindToSigned<BlockTag> di;
-#if HWY_TARGET == HWY_AVX3
-    const LaneSums wide{_mm512_madd_epi16(sum.raw, _mm512_set1_epi16(1))};
-#elif HWY_TARGET == HWY_AVX2
-    const LaneSums wide{_mm256_madd_epi16(sum.raw, _mm256_set1_epi16(1))};
-#else
-    const LaneSums wide{_mm_madd_epi16(sum.raw, _mm_set1_epi16(1))};
-#endif
-    return kNoStart ? wide : hn::Add(wide, hn::Set(di, start));
+    const LaneSums wide = widen_pairs(sum);
+    return kNoStart ? wide : hn::Add(wide, hn::Set(hn::RebindToSigned<BlockTag>(), start));
+  }
+};
+
+// Sums two pairs of products in 16 bits, and these sums in 32: for bytes too large for PairsDot.
+struct EightsDot {
+  using Sum = LaneSums;
+  static constexpr std::size_t kFours = 2;
+  static constexpr std::size_t kTokens = 4;
+
+  template <std::size_t kMost, std::size_t kGroup>
+  static constexpr std::size_t steps() {
+    return kMost * 127 * 4 <= 32767 ? kGroup / 4 : 0;
+  }
+  static HWY_INLINE Sum begin(std::int32_t start) { return hn::Set(hn::RebindToSigned<BlockTag>(), start); }
+  static HWY_INLINE Sum add(Sum sum, const WeightBytes (&w)[2], const LaneSums (&x)[2]) {
+    sum = hn::Add(sum, widen_pairs(hn::Add(multiply_pairs(w[0], x[0]), multiply_pairs(w[1], x[1]))));
+    add_now(sum);
+    return sum;
+  }
+  template <bool kNoStart>
+  static HWY_INLINE LaneSums end(Sum sum, std::int32_t) {
+    return sum;
   }
 };
 
 // Sums four products in 32 bits (vpdpbusd). Written in assembly because Highway compiles this pass without VNNI.
 struct FoursDot {
   using Sum = LaneSums;
+  static constexpr std::size_t kFours = 1;
+  static constexpr std::size_t kTokens = 6;
 
   template <std::size_t kMost, std::size_t kGroup>
   static constexpr std::size_t steps() {
     return kGroup / 4;
   }
-  static HWY_INLINE WeightBytes weights(const std::uint8_t* from) { return load_weights(from); }
   static HWY_INLINE Sum begin(std::int32_t start) { return hn::Set(hn::RebindToSigned<BlockTag>(), start); }
-  static HWY_INLINE Sum add(Sum sum, WeightBytes w, LaneSums x) {
+  static HWY_INLINE Sum add(Sum sum, const WeightBytes (&w)[1], const LaneSums (&x)[1]) {
 #if HWY_TARGET == HWY_AVX3
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w[0].raw), "v"(x[0].raw));
 #elif HWY_TARGET == HWY_AVX2
-    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(w.raw), "x"(x.raw));
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(w[0].raw), "x"(x[0].raw));
 #else
     static_cast<void>(w);
     static_cast<void>(x);

@@ -34,6 +34,16 @@ struct ByteStrip {
   alignas(64) std::uint8_t bytes[kByteElements / 4][kByteStripRows][4];
   alignas(64) float scales[kByteElements / 16][kByteStripRows];
   alignas(64) float offsets[kByteElements / 16][kByteStripRows];
+
+  // Stores four bytes of kBlockLanes rows.
+  HWY_INLINE void put(std::size_t four, std::size_t first, WeightBytes v) {
+    hn::Store(v, hn::Repartition<std::uint8_t, BlockTag>(), bytes[four][first]);
+  }
+  // Stores scale and offset of a row's group.
+  HWY_INLINE void put_scale(std::size_t group, std::size_t row, float scale, float offset) {
+    scales[group][row] = scale;
+    offsets[group][row] = offset;
+  }
 };
 
 // ---- x
@@ -97,9 +107,11 @@ HWY_INLINE RowBytes every_fourth_row(const std::uint8_t (*bytes)[kByteElements],
 #endif
 }
 
-// Writes kBlockLanes unpacked rows into columns `first` and following of the strip, four bytes of each row together.
+// Puts kBlockLanes unpacked rows side by side, four bytes of each row together, as columns `first` and following of the
+// strip.
+template <class Strip>
 HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kByteElements], std::size_t elements, std::size_t first,
-                                 ByteStrip& strip) {
+                                 Strip& strip) {
   const hn::Repartition<std::uint32_t, BlockTag> d;
   const hn::Repartition<std::uint64_t, BlockTag> wide;
   const hn::Repartition<std::uint8_t, BlockTag> d8;
@@ -111,7 +123,7 @@ HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kByteElements], std:
     const auto cd_low = hn::BitCast(wide, hn::InterleaveLower(d, r[2], r[3]));
     const auto cd_high = hn::BitCast(wide, hn::InterleaveUpper(d, r[2], r[3]));
     const auto store = [&](std::size_t word, hn::Vec<decltype(wide)> v) {
-      hn::Store(hn::BitCast(d8, v), d8, strip.bytes[k / 4 + word][first]);
+      strip.put(k / 4 + word, first, hn::BitCast(d8, v));
     };
     store(0, hn::InterleaveLower(wide, ab_low, cd_low));
     store(1, hn::InterleaveUpper(wide, ab_low, cd_low));
@@ -122,9 +134,9 @@ HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kByteElements], std:
 
 // Unpacks `elements` of `count` rows, kByteStripRows at most, at `weight`. Columns of rows that are not there repeat
 // the last one.
-template <class Bytes>
+template <class Bytes, class Strip>
 HWY_NOINLINE void load_strip(const std::byte* weight, std::size_t row_bytes, std::size_t block_bytes, std::size_t count,
-                             std::size_t elements, ByteStrip& strip) {
+                             std::size_t elements, Strip& strip) {
   alignas(64) std::uint8_t rows[kBlockLanes][kByteElements];
   for (std::size_t first = 0; first < kByteStripRows; first += kBlockLanes) {
     for (std::size_t r = 0; r < kBlockLanes; ++r) {
@@ -134,10 +146,8 @@ HWY_NOINLINE void load_strip(const std::byte* weight, std::size_t row_bytes, std
       const std::byte* block = weight + std::min(first + r, count - 1) * row_bytes;
       for (std::size_t i = 0; i < elements; i += Bytes::kElements, block += block_bytes)
         Bytes::read(block, rows[r] + i, scales + i / Bytes::kGroup, offsets + i / Bytes::kGroup);
-      for (std::size_t g = 0; g < elements / Bytes::kElements * kGroups; ++g) {
-        strip.scales[g][first + r] = scales[g];
-        if constexpr (Bytes::kCentre == 0) strip.offsets[g][first + r] = offsets[g];
-      }
+      for (std::size_t g = 0; g < elements / Bytes::kElements * kGroups; ++g)
+        strip.put_scale(g, first + r, scales[g], Bytes::kCentre == 0 ? offsets[g] : 0);
     }
     put_side_by_side(rows, elements, first, strip);
   }
@@ -152,8 +162,9 @@ HWY_NOINLINE void byte_tile(const ByteStrip& strip, const RoundedX& x, std::size
                             std::size_t elements, float* HWY_RESTRICT sums) {
   const BlockTag d;
   const hn::RebindToSigned<BlockTag> di;
+  const hn::Repartition<std::uint8_t, BlockTag> d8;
   constexpr std::size_t kFours = kGroup / 4;
-  static_assert(kFours % kSteps == 0);
+  static_assert(kFours % kSteps == 0 && kSteps % Dot::kFours == 0);
   const std::int8_t* const bytes = x.block(block, row);
   BlockVec totals[kTokens][2];
   HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
@@ -174,13 +185,20 @@ HWY_NOINLINE void byte_tile(const ByteStrip& strip, const RoundedX& x, std::size
       }
       const auto* const w = strip.bytes + g * kFours + begin;
       const std::int8_t* const from = bytes + g * kGroup + begin * 4;
-      HWY_UNROLL(8) for (std::size_t k = 0; k < kSteps; ++k) {
-        const auto low = Dot::weights(w[k][0]);
-        const auto high = Dot::weights(w[k][kBlockLanes]);
+      HWY_UNROLL(8) for (std::size_t k = 0; k < kSteps; k += Dot::kFours) {
+        WeightBytes low[Dot::kFours];
+        WeightBytes high[Dot::kFours];
+        HWY_UNROLL(2) for (std::size_t i = 0; i < Dot::kFours; ++i) {
+          low[i] = hn::Load(d8, w[k + i][0]);
+          high[i] = hn::Load(d8, w[k + i][kBlockLanes]);
+        }
         HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
-          std::int32_t four;
-          std::memcpy(&four, from + t * kByteElements + 4 * k, sizeof(four));
-          const auto tokens = hn::Set(di, four);
+          LaneSums tokens[Dot::kFours];
+          HWY_UNROLL(2) for (std::size_t i = 0; i < Dot::kFours; ++i) {
+            std::int32_t four;
+            std::memcpy(&four, from + t * kByteElements + 4 * (k + i), sizeof(four));
+            tokens[i] = hn::Set(di, four);
+          }
           products[t][0] = Dot::add(products[t][0], low, tokens);
           products[t][1] = Dot::add(products[t][1], high, tokens);
         }
@@ -217,73 +235,98 @@ HWY_INLINE void multiply_strip(const ByteStrip& strip, const RoundedX& x, std::s
     for (; t + kTokens <= x.rows; t += kTokens)
       byte_tile<Dot, kGroup, kSteps, kHasOffsets, kTokens>(strip, x, t, block, elements, sums + t * kByteBlockRows);
   };
-  take.template operator()<kByteTokens>();
-  take.template operator()<3>();
+  take.template operator()<Dot::kTokens>();
+  take.template operator()<Dot::kTokens / 2>();
   take.template operator()<1>();
 }
 
-struct ByteBatch {
-  const RoundedX& x;
+// Where the products of token rows go.
+struct StripResults {
   const float* const* residual;  // per token row; null if there is none
   float* const* out;             // per token row
 };
 
-// Computes the weight rows of `range`.
-template <class Dot, DType kDType>
-HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight, const ByteBatch& batch, Range range,
-                                 std::byte* scratch) {
-  using Bytes = BlockBytes<kDType>;
-  constexpr std::size_t kSteps = Dot::template steps<Bytes::kMost, Bytes::kGroup>();
+// Computes the weight rows of `range` strip by strip: multiply(block, elements, sums) adds the products of the strip
+// and the elements of that block of all token rows to sums [rows][kByteBlockRows].
+template <DType kDType, class Strip, class Multiply>
+HWY_INLINE void multiply_strips(const LinearArgs& args, const std::byte* weight, std::size_t rows,
+                                const StripResults& results, Range range, Strip& strip, float* sums,
+                                const Multiply& multiply) {
   const DTypeInfo& info = info_of(kDType);
-  auto& strip = *reinterpret_cast<ByteStrip*>(scratch);
-  auto* const sums = reinterpret_cast<float*>(scratch + kByteStripBytes);
-  static_assert(sizeof(ByteStrip) <= kByteStripBytes);
   for (std::uint64_t r = range.begin; r < range.end; r += kByteBlockRows) {
     const std::size_t count = std::min<std::uint64_t>(range.end - r, kByteBlockRows);
     for (std::size_t begin = 0; begin < args.k; begin += kByteElements) {
       const std::size_t elements = std::min(args.k - begin, kByteElements);
       const std::byte* const from = weight + r * args.weight_row_bytes + begin / info.block_elements * info.block_bytes;
       for (std::size_t i = 0; i < count; i += kByteStripRows) {
-        load_strip<Bytes>(from + i * args.weight_row_bytes, args.weight_row_bytes, info.block_bytes,
-                          std::min(count - i, kByteStripRows), elements, strip);
-        multiply_strip<Dot, Bytes::kGroup, kSteps, Bytes::kCentre == 0>(strip, batch.x, begin / kByteElements, elements,
-                                                                        sums + i);
+        load_strip<BlockBytes<kDType>>(from + i * args.weight_row_bytes, args.weight_row_bytes, info.block_bytes,
+                                       std::min(count - i, kByteStripRows), elements, strip);
+        multiply(begin / kByteElements, elements, sums + i);
       }
     }
-    for (std::size_t t = 0; t < batch.x.rows; ++t) {
+    for (std::size_t t = 0; t < rows; ++t) {
       const float* const sum = sums + t * kByteBlockRows;
-      float* const out = batch.out[t] + r;
-      const float* const residual = batch.residual[t];
+      float* const out = results.out[t] + r;
+      const float* const residual = results.residual[t];
       for (std::size_t i = 0; i < count; ++i) out[i] = sum[i] + (residual == nullptr ? 0 : residual[r + i]);
     }
   }
 }
 
-// Calls use<dtype>() and returns true if the dot can multiply the dtype's bytes.
-template <class Dot, class Use>
+// Computes the weight rows of `range`.
+template <class Dot, DType kDType>
+HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight, const RoundedX& x,
+                                 const StripResults& results, Range range, std::byte* scratch) {
+  using Bytes = BlockBytes<kDType>;
+  constexpr std::size_t kSteps = Dot::template steps<Bytes::kMost, Bytes::kGroup>();
+  auto& strip = *reinterpret_cast<ByteStrip*>(scratch);
+  static_assert(sizeof(ByteStrip) <= kByteStripBytes);
+  multiply_strips<kDType>(
+      args, weight, x.rows, results, range, strip, reinterpret_cast<float*>(scratch + kByteStripBytes),
+      [&](std::size_t block, std::size_t elements, float* sums) {
+        multiply_strip<Dot, Bytes::kGroup, kSteps, Bytes::kCentre == 0>(strip, x, block, elements, sums);
+      });
+}
+
+// Returns whether the dot can multiply the dtype's bytes.
+template <class Dot, DType kDType>
+constexpr bool multiplies() {
+  using Bytes = BlockBytes<kDType>;
+  if constexpr (Bytes::kElements == 0)
+    return false;
+  else
+    return Dot::template steps<Bytes::kMost, Bytes::kGroup>() != 0;
+}
+
+// Calls use<dot, dtype>() with the dot of this processor and returns true if there is one for the dtype.
+template <class Use>
 HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
+  const bool has_fours = multiplies_fours();
   return with_dtype(dtype, [&]<DType kDType>() {
-    if constexpr (BlockBytes<kDType>::kElements != 0) {
-      if constexpr (Dot::template steps<BlockBytes<kDType>::kMost, BlockBytes<kDType>::kGroup>() != 0) {
-        use.template operator()<kDType>();
+    if constexpr (multiplies<FoursDot, kDType>()) {
+      if (has_fours) {
+        use.template operator()<FoursDot, kDType>();
         return true;
       }
+    }
+    if constexpr (multiplies<PairsDot, kDType>()) {
+      use.template operator()<PairsDot, kDType>();
+      return true;
+    } else if constexpr (multiplies<EightsDot, kDType>()) {
+      use.template operator()<EightsDot, kDType>();
+      return true;
     }
     return false;
   });
 }
 
-// Calls use<Dot>() with the dot of this processor.
-template <class Use>
-HWY_INLINE auto with_byte_dot(const Use& use) {
-  return multiplies_fours() ? use.template operator()<FoursDot>() : use.template operator()<PairsDot>();
-}
-
-// Returns how the bytes of a dtype's weights are grouped. REQUIRES: FoursDot can multiply them.
+// Returns how the bytes of a dtype's weights are grouped; zeros if they are not unpacked to bytes.
 HWY_INLINE ByteGroups byte_groups(DType dtype) {
   ByteGroups groups;
-  for_bytes_of<FoursDot>(dtype, [&]<DType kDType>() {
-    groups = {.elements = BlockBytes<kDType>::kGroup, .centre = BlockBytes<kDType>::kCentre};
+  with_dtype(dtype, [&]<DType kDType>() {
+    using Bytes = BlockBytes<kDType>;
+    if constexpr (Bytes::kElements != 0) groups = {.elements = Bytes::kGroup, .centre = Bytes::kCentre};
+    return true;
   });
   return groups;
 }
@@ -300,7 +343,7 @@ namespace HWY_NAMESPACE {
 // Returns whether this instruction set, on this processor, multiplies a dtype's weights in bytes.
 inline bool has_byte_tiles(DType dtype) {
 #if SHUNT_HAS_BYTE_DOT
-  return with_byte_dot([&]<class Dot>() { return for_bytes_of<Dot>(dtype, []<DType>() {}); });
+  return for_bytes_of(dtype, []<class, DType>() {});
 #else
   static_cast<void>(dtype);
   return false;

@@ -5,12 +5,14 @@
 #include "ops/linear/bf16_blocking.h"
 #include "ops/linear/byte_blocking.h"
 #include "ops/linear/linear_blocking.h"
+#include "ops/linear/word_blocking.h"
 
 namespace shunt {
 
 // Returns the most rows that are few where more are multiplied in this arithmetic.
 constexpr std::size_t few_rows_beside(Arithmetic many) {
   if (many == Arithmetic::bytes) return kDotRowsBesideBytes;
+  if (many == Arithmetic::words) return kDotRowsBesideWords;
   if (many == Arithmetic::bf16) return kDotRowsBesideBf16;
   return many == Arithmetic::bf16x3 ? kDotRowsBesideBf16x3 : kDotRows;
 }

@@ -1,7 +1,7 @@
 // The SIMD linear. The valid rows of a submission decide: few token rows go to a row kernel, in words or F32, many to a
-// tile kernel, in BF16, bytes or F32, as the numerics allow and the processor can. Token rows are taken in batches of
-// kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
-// widens, packs or rounds x into the shared scratch.
+// tile kernel, in BF16, bytes, words or F32, as the numerics allow and the processor can. Token rows are taken in
+// batches of kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of
+// which widens, packs or rounds x into the shared scratch.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,7 +13,7 @@
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
-#include "ops/linear/word_row-inl.h"
+#include "ops/linear/word_tile-inl.h"
 
 #ifndef SHUNT_OPS_MATMUL_SIMD_ONCE
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
@@ -49,7 +49,7 @@ struct LinearBatch {
   }
   [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
   [[nodiscard]] bool is_few() const { return rows <= few_rows_beside(many); }
-  [[nodiscard]] bool is_in_words() const { return is_few() && rows <= word_rows; }
+  [[nodiscard]] bool is_in_words() const { return is_few() ? rows <= word_rows : many == Arithmetic::words; }
   [[nodiscard]] WordsOfX words() const { return {call.shared_scratch, rows, word_blocks(args.k)}; }
   [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
   template <std::size_t kParts>
@@ -203,11 +203,18 @@ void multiply(const LinearBatch& batch) {
 #endif
 #if SHUNT_HAS_BYTE_DOT
   if (batch.many == Arithmetic::bytes) {
-    with_byte_dot([&]<class Dot>() {
-      for_bytes_of<Dot>(batch.weight_dtype(), [&]<DType kDType>() {
-        multiply_bytes<Dot, kDType>(batch.args, batch.call.inputs[1], {batch.rounded(), residual, out},
-                                    batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
-      });
+    for_bytes_of(batch.weight_dtype(), [&]<class Dot, DType kDType>() {
+      multiply_bytes<Dot, kDType>(batch.args, batch.call.inputs[1], batch.rounded(), {residual, out},
+                                  batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
+    });
+    return;
+  }
+#endif
+#if SHUNT_HAS_GROUP_BYTES
+  if (batch.many == Arithmetic::words) {
+    for_word_tiles_of(batch.weight_dtype(), [&]<DType kDType>() {
+      multiply_word_tiles<kDType>(batch.args, batch.call.inputs[1], batch.words(), {residual, out},
+                                  batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
     });
     return;
   }
@@ -234,6 +241,7 @@ namespace shunt {
 HWY_EXPORT(has_bf16_tiles);
 HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(most_word_rows);
+HWY_EXPORT(multiplies_word_tiles);
 HWY_EXPORT(rounds_alike);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
@@ -269,8 +277,9 @@ Arithmetic many_of(const OpCall& call) {
     if (may_use(Arithmetic::bf16)) return Arithmetic::bf16;
     if (call.numerics != Numerics::exact && may_use(Arithmetic::bf16x3)) return Arithmetic::bf16x3;
   }
-  const bool has_bytes = may_use(Arithmetic::bytes) && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(call.input(1).dtype);
-  return has_bytes ? Arithmetic::bytes : Arithmetic::f32;
+  const DType weight = call.input(1).dtype;
+  if (may_use(Arithmetic::bytes) && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(weight)) return Arithmetic::bytes;
+  return may_use(Arithmetic::words) && has_word_tiles(weight) ? Arithmetic::words : Arithmetic::f32;
 }
 
 LinearSimdArgs simd_arguments(const OpCall& call) {
@@ -285,6 +294,7 @@ Arithmetic arithmetic_of(const OpCall& call) {
 // The bytes of a batch's x, packed for many rows.
 std::uint64_t packed_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
+  if (many == Arithmetic::words) return words_bytes(rows, args.k);
   if (many == Arithmetic::bf16) return bf16_x_bytes(rows, args.k, 1);
   if (many == Arithmetic::bf16x3) return bf16_x_bytes(rows, args.k, 2);
   return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
@@ -299,6 +309,7 @@ std::uint64_t few_x_bytes(const LinearArgs& args, std::uint32_t word_rows, std::
 // The scratch of a thread that multiplies many rows.
 std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return byte_scratch(rows);
+  if (many == Arithmetic::words) return word_scratch(rows);
   if (many == Arithmetic::bf16) return bf16_scratch(1);
   if (many == Arithmetic::bf16x3) return bf16_scratch(2);
   return kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
@@ -361,6 +372,7 @@ int run(const CpuCall& call) {
 }  // namespace
 
 std::size_t word_rows(DType weight) { return HWY_DYNAMIC_DISPATCH(most_word_rows)(weight); }
+bool has_word_tiles(DType weight) { return HWY_DYNAMIC_DISPATCH(multiplies_word_tiles)(weight); }
 
 extern const CpuKernel linear_simd;
 const CpuKernel linear_simd{supports,    work,          write_arguments<simd_arguments>, run, nullptr, arithmetic_of,

@@ -1,9 +1,11 @@
-// The form of x in linear in words. It is the same for every instruction set, since scratch sizes depend on it.
+// The form of x in linear in words, and the scratch of its tiles. They are the same for every instruction set, since
+// scratch sizes depend on them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/linear/byte_blocking.h"
 #include "shunt/tensor.h"
 
 namespace shunt {
@@ -11,6 +13,11 @@ namespace shunt {
 // Returns up to how many token rows this processor multiplies by weights of a dtype in words; 0: none.
 [[nodiscard]] std::size_t word_rows(DType weight);
 
+// Returns whether this processor has a tile kernel for weights of a dtype in words.
+[[nodiscard]] bool has_word_tiles(DType weight);
+
+// Up to this many token rows use the row kernel where more are multiplied in words as well.
+inline constexpr std::size_t kDotRowsBesideWords = 8;
 // Elements of x that share a scale.
 inline constexpr std::size_t kWordBlock = 256;
 // Elements of k at a time, in groups of 32.
@@ -25,13 +32,13 @@ struct WordsOfX {
   std::size_t rows = 0;
   std::size_t blocks = 0;  // of kWordBlock, per row
 
-  // [blocks][kWordBlock]; zeros follow the last element.
-  [[nodiscard]] std::int16_t* words(std::size_t row) const {
-    return reinterpret_cast<std::int16_t*>(memory) + row * blocks * kWordBlock;
+  // [kWordBlock] of a block, after which the next row's follow; zeros follow the last element.
+  [[nodiscard]] std::int16_t* words(std::size_t row, std::size_t block) const {
+    return reinterpret_cast<std::int16_t*>(memory) + (block * rows + row) * kWordBlock;
   }
   // [blocks][kSums], the sums of sixteen neighbours: of each eight of them, the even ones come first.
   [[nodiscard]] float* sums(std::size_t row) const {
-    return reinterpret_cast<float*>(words(rows)) + row * blocks * kSums;
+    return reinterpret_cast<float*>(words(0, blocks)) + row * blocks * kSums;
   }
   // [blocks]
   [[nodiscard]] float* scales(std::size_t row) const { return sums(rows) + row * blocks; }
@@ -46,5 +53,13 @@ constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
   constexpr std::size_t kNumbers = WordsOfX::kSums + 1;
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
+
+// Tiles have the blocks of those in bytes (byte_blocking.h): a strip, of weight rows, with its scales of groups of 16,
+// and the sums of all token rows.
+static_assert(kWordBlock == kByteElements);
+inline constexpr std::size_t kWordStripBytes =
+    kMostByteStripRows * (kByteElements * sizeof(std::int16_t) + kByteElements / 16 * sizeof(float));
+// Returns the scratch of a thread.
+constexpr std::size_t word_scratch(std::size_t rows) { return kWordStripBytes + rows * kByteBlockRows * sizeof(float); }
 
 }  // namespace shunt

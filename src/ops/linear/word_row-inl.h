@@ -64,7 +64,7 @@ static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::si
   const float scale = is_finite ? (is_zero ? 0 : largest / kMostWord) : std::numeric_limits<float>::quiet_NaN();
   const ScaleVec inverse = hn::Set(d, is_zero ? 0 : kMostWord / largest);
   to.scales(row)[block] = scale;
-  std::int16_t* const words = to.words(row) + block * kWordBlock;
+  std::int16_t* const words = to.words(row, block);
   float* const sums = to.sums(row) + block * WordsOfX::kSums;
   for (std::size_t part = 0; part < 2; ++part) {
     __m256i groups[4];
@@ -95,9 +95,10 @@ struct WordTotal {
   ScaleVec offsets;
 };
 
-// Adds 128 elements to a block's products and, for each token row, what its sums add.
+// Adds 128 elements to a block's products and, for each token row, what its sums add. Those of x are `at` words from
+// the first.
 template <class Bytes, int kPart, std::size_t kTokens>
-HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&words)[kTokens],
+HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&words)[kTokens], std::size_t at,
                               const float* const (&sums)[kTokens], std::size_t part, ScaleVec (&products)[kTokens],
                               WordTotal (&totals)[kTokens]) {
   const ScaleTag d;
@@ -108,7 +109,7 @@ HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&wo
     const GroupVec quants = bytes.template bytes<kPart, kGroup>();
     const ScaleVec scale = hn::Broadcast<kGroup>(scales);
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-      const WordSums sum = multiply_group(quants, words[t] + part * kWordElements + 32 * kGroup);
+      const WordSums sum = multiply_group(quants, words[t] + at + 32 * kGroup);
       products[t] = hn::MulAdd(hn::ConvertTo(d, sum), scale, products[t]);
     }
   };
@@ -121,11 +122,13 @@ HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&wo
     totals[t].offsets = hn::MulAdd(offsets, hn::LoadU(d, sums[t] + 8 * part), totals[t].offsets);
 }
 
-// Multiplies `elements` of a weight row, whole blocks of Bytes, by kTokens token rows from part `part` on.
+// Multiplies `elements` of a weight row, whole blocks of Bytes, by kTokens token rows from part `part` on. Blocks of a
+// row of x are `pitch` words apart.
 template <class Bytes, std::size_t kTokens>
 HWY_INLINE void multiply_blocks(const std::byte* from, std::size_t elements,
-                                const std::int16_t* const (&words)[kTokens], const float* const (&sums)[kTokens],
-                                const float* const (&scales)[kTokens], std::size_t part, WordTotal (&totals)[kTokens]) {
+                                const std::int16_t* const (&words)[kTokens], std::size_t pitch,
+                                const float* const (&sums)[kTokens], const float* const (&scales)[kTokens],
+                                std::size_t part, WordTotal (&totals)[kTokens]) {
   const ScaleTag d;
   constexpr std::size_t kParts = Bytes::kElements / kWordElements;
   const std::size_t end = part + elements / kWordElements;
@@ -134,8 +137,10 @@ HWY_INLINE void multiply_blocks(const std::byte* from, std::size_t elements,
     const Bytes bytes(from);
     ScaleVec products[kTokens];
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) products[t] = hn::Zero(d);
-    multiply_part<Bytes, 0>(bytes, words, sums, part, products, totals);
-    if constexpr (kParts == 2) multiply_part<Bytes, 1>(bytes, words, sums, part + 1, products, totals);
+    const std::size_t at = part / 2 * pitch + part % 2 * kWordElements;
+    multiply_part<Bytes, 0>(bytes, words, at, sums, part, products, totals);
+    if constexpr (kParts == 2)
+      multiply_part<Bytes, 1>(bytes, words, at + kWordElements, sums, part + 1, products, totals);
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t)
       totals[t].products = hn::MulAdd(products[t], hn::Set(d, scales[t][part / 2]), totals[t].products);
@@ -152,23 +157,24 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
   const float* sums[kTokens];
   const float* scales[kTokens];
   for (std::size_t t = 0; t < kTokens; ++t) {
-    words[t] = x.words(row + t);
+    words[t] = x.words(row + t, 0);
     sums[t] = x.sums(row + t);
     scales[t] = x.scales(row + t);
   }
+  const std::size_t pitch = x.rows * kWordBlock;
   const std::size_t whole = args.k / kWordElements * kWordElements;
   for (std::uint64_t r = range.begin; r < range.end; ++r) {
     const std::byte* const from = weight + r * args.weight_row_bytes;
     WordTotal totals[kTokens];
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = {hn::Zero(d), hn::Zero(d)};
-    multiply_blocks<Bytes>(from, whole, words, sums, scales, 0, totals);
+    multiply_blocks<Bytes>(from, whole, words, pitch, sums, scales, 0, totals);
     if constexpr (Bytes::kElements == kWordElements) {
       if (whole != args.k) {
         // Blocks of zeros fill up the last part.
         alignas(64) std::byte rest[Bytes::kBytes] = {};
         const std::size_t begin = whole / kWordElements * Bytes::kBytes;
         std::memcpy(rest, from + begin, (args.k - whole) / 32 * (Bytes::kBytes / 4));
-        multiply_blocks<Bytes>(rest, kWordElements, words, sums, scales, whole / kWordElements, totals);
+        multiply_blocks<Bytes>(rest, kWordElements, words, pitch, sums, scales, whole / kWordElements, totals);
       }
     }
     for (std::size_t t = 0; t < kTokens; ++t) {
