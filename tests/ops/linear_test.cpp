@@ -92,9 +92,15 @@ Arithmetics arithmetics_of(const CpuKernel& kernel, const OpCall& op) {
 Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const Arithmetics& of) {
   const std::size_t begin = row / kBatchRows * kBatchRows;
   const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
-  const bool is_few = of.many == Arithmetic::f32 || rows <= few_rows_beside(of.many);
-  if (!is_few) return of.many;
+  const Arithmetic many = arithmetic_of_rows(of.many, rounds_weight(c.weight), rows);
+  const bool is_few = many == Arithmetic::f32 || rows <= few_rows_beside(many);
+  if (!is_few) return many;
   return rows <= of.word_rows ? Arithmetic::words : Arithmetic::f32;
+}
+
+void round_groups(float most, std::size_t elements, std::span<float> row) {
+  for (std::size_t i = 0; i < row.size(); i += elements)
+    test::round_to_integers(most, row.subspan(i, std::min(elements, row.size() - i)));
 }
 
 // Rounds the rows of x that are multiplied in integers.
@@ -103,11 +109,20 @@ void round_rows(std::vector<float>& xs, const Case& c, const Arithmetics& of) {
     const Arithmetic arithmetic = arithmetic_of_row(c, t, of);
     const bool in_words = arithmetic == Arithmetic::words;
     if (!in_words && arithmetic != Arithmetic::bytes) continue;
-    const std::size_t group = in_words ? kWordBlock : kByteXGroup;
     const std::span<float> row = std::span(xs).subspan(std::size_t{t} * (c.k + c.padding), c.k);
-    for (std::size_t i = 0; i < c.k; i += group)
-      test::round_to_integers(in_words ? kMostWord : 127, row.subspan(i, std::min(group, c.k - i)));
+    if (in_words && rounds_weight(c.weight))
+      round_groups(kMostFine, kFineGroup, row);
+    else
+      round_groups(in_words ? kMostWord : 127, in_words ? kWordBlock : kByteXGroup, row);
   }
+}
+
+// Returns the weight's rows as they are multiplied by many.
+std::vector<float> rounded_weight(std::vector<float> ws, const Case& c, const Arithmetics& of) {
+  if (of.many != Arithmetic::words || !rounds_weight(c.weight)) return ws;
+  for (std::uint32_t r = 0; r < c.m; ++r)
+    round_groups(kMostFine, kFineGroup, std::span(ws).subspan(std::size_t{r} * c.k, c.k));
+  return ws;
 }
 
 // Runs a case and compares every element of the result's storage with plain sums in double.
@@ -151,7 +166,8 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
   // The first is for few rows, the second for many.
   const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, arithmetics.many)};
-  const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32), test::factors_of(ws, arithmetics.many)};
+  const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32),
+                                     test::factors_of(rounded_weight(ws, c, arithmetics), arithmetics.many)};
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
   double power = 0;  // of the summands: the sums themselves may cancel
@@ -297,9 +313,14 @@ TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
                           .numerics = numerics});
         ++seed;
       }
-  const Case many{.weight = GetParam(), .rows = 523, .k = 256, .m = 30, .threads = 2, .numerics = Numerics::automatic};
+  const Case many{.weight = GetParam(),
+                  .rows = 523,
+                  .k = columns_of(GetParam()).back(),
+                  .m = 30,
+                  .threads = 2,
+                  .numerics = Numerics::automatic};
   check_everywhere(many);
-  for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 17U, 515U}) {
+  for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 17U, 47U, 48U, 515U}) {
     Case some = many;
     some.valid = valid;
     check_everywhere(some);

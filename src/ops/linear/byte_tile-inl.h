@@ -89,8 +89,9 @@ static HWY_NOINLINE void round_block(const float* x, std::size_t elements, const
 // ---- The weight
 
 using RowBytes = hn::Vec<hn::Repartition<std::uint32_t, BlockTag>>;
-// Returns a vector whose blocks of 16 bytes come from every fourth row, from element `k` on.
-HWY_INLINE RowBytes every_fourth_row(const std::uint8_t (*bytes)[kByteElements], std::size_t k) {
+// Returns a vector whose blocks of 16 bytes come from every fourth row, from byte `k` on.
+template <std::size_t kRowBytes>
+HWY_INLINE RowBytes every_fourth_row(const std::uint8_t (*bytes)[kRowBytes], std::size_t k) {
   const hn::FixedTag<std::uint32_t, 4> d4;
   const auto at = [&](std::size_t row) {
     return hn::LoadU(d4, reinterpret_cast<const std::uint32_t*>(bytes[row] + k));
@@ -107,15 +108,15 @@ HWY_INLINE RowBytes every_fourth_row(const std::uint8_t (*bytes)[kByteElements],
 #endif
 }
 
-// Puts kBlockLanes unpacked rows side by side, four bytes of each row together, as columns `first` and following of the
-// strip.
-template <class Strip>
-HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kByteElements], std::size_t elements, std::size_t first,
+// Puts `bytes` of kBlockLanes unpacked rows side by side, four of each row together, as columns `first` and following
+// of the strip.
+template <std::size_t kRowBytes, class Strip>
+HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kRowBytes], std::size_t bytes, std::size_t first,
                                  Strip& strip) {
   const hn::Repartition<std::uint32_t, BlockTag> d;
   const hn::Repartition<std::uint64_t, BlockTag> wide;
   const hn::Repartition<std::uint8_t, BlockTag> d8;
-  for (std::size_t k = 0; k < elements; k += 16) {
+  for (std::size_t k = 0; k < bytes; k += 16) {
     RowBytes r[4];
     for (std::size_t j = 0; j < 4; ++j) r[j] = every_fourth_row(rows + j, k);
     const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, r[0], r[1]));
@@ -246,11 +247,12 @@ struct StripResults {
   float* const* out;             // per token row
 };
 
-// Computes the weight rows of `range` strip by strip: multiply(block, elements, sums) adds the products of the strip
-// and the elements of that block of all token rows to sums [rows][kByteBlockRows].
-template <DType kDType, class Strip, class Multiply>
+// Computes the weight rows of `range` strip by strip. load(from, count, elements) makes the strip of so many rows and
+// elements; multiply(block, elements, sums) adds its products with that block of all token rows to
+// sums [rows][kByteBlockRows].
+template <DType kDType, class Load, class Multiply>
 HWY_INLINE void multiply_strips(const LinearArgs& args, const std::byte* weight, std::size_t rows,
-                                const StripResults& results, Range range, Strip& strip, float* sums,
+                                const StripResults& results, Range range, float* sums, const Load& load,
                                 const Multiply& multiply) {
   const DTypeInfo& info = info_of(kDType);
   for (std::uint64_t r = range.begin; r < range.end; r += kByteBlockRows) {
@@ -259,8 +261,7 @@ HWY_INLINE void multiply_strips(const LinearArgs& args, const std::byte* weight,
       const std::size_t elements = std::min(args.k - begin, kByteElements);
       const std::byte* const from = weight + r * args.weight_row_bytes + begin / info.block_elements * info.block_bytes;
       for (std::size_t i = 0; i < count; i += kByteStripRows) {
-        load_strip<BlockBytes<kDType>>(from + i * args.weight_row_bytes, args.weight_row_bytes, info.block_bytes,
-                                       std::min(count - i, kByteStripRows), elements, strip);
+        load(from + i * args.weight_row_bytes, std::min(count - i, kByteStripRows), elements);
         multiply(begin / kByteElements, elements, sums + i);
       }
     }
@@ -282,7 +283,10 @@ HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight
   auto& strip = *reinterpret_cast<ByteStrip*>(scratch);
   static_assert(sizeof(ByteStrip) <= kByteStripBytes);
   multiply_strips<kDType>(
-      args, weight, x.rows, results, range, strip, reinterpret_cast<float*>(scratch + kByteStripBytes),
+      args, weight, x.rows, results, range, reinterpret_cast<float*>(scratch + kByteStripBytes),
+      [&](const std::byte* from, std::size_t count, std::size_t elements) {
+        load_strip<Bytes>(from, args.weight_row_bytes, info_of(kDType).block_bytes, count, elements, strip);
+      },
       [&](std::size_t block, std::size_t elements, float* sums) {
         multiply_strip<Dot, Bytes::kGroup, kSteps, Bytes::kCentre == 0>(strip, x, block, elements, sums);
       });

@@ -32,7 +32,7 @@ struct LinearBatch {
   const CpuCall& call;
   const LinearArgs& args;
   std::uint32_t word_rows;
-  Arithmetic many;
+  Arithmetic many;  // of so many rows, unless they are few
   std::uint64_t begin;
   std::size_t rows;
 
@@ -48,9 +48,11 @@ struct LinearBatch {
     return call.out<float>() + row_offset(args.extents, args.out_strides, begin + row);
   }
   [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
+  [[nodiscard]] bool rounds_weight() const { return shunt::rounds_weight(weight_dtype()); }
   [[nodiscard]] bool is_few() const { return rows <= few_rows_beside(many); }
   [[nodiscard]] bool is_in_words() const { return is_few() ? rows <= word_rows : many == Arithmetic::words; }
   [[nodiscard]] WordsOfX words() const { return {call.shared_scratch, rows, word_blocks(args.k)}; }
+  [[nodiscard]] FineWords fine_words() const { return {call.shared_scratch, rows, word_blocks(args.k)}; }
   [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
   template <std::size_t kParts>
   [[nodiscard]] Bf16X<kParts> bf16_x() const {
@@ -112,6 +114,23 @@ void round_to_words(const LinearBatch& batch) {
 }
 #endif
 
+#if SHUNT_HAS_GROUP_BYTES
+// Rounds x for weights that are rounded as well.
+void round_to_fine_words(const LinearBatch& batch) {
+  const auto dtype = static_cast<DType>(batch.args.x_dtype);
+  const FineWords words = batch.fine_words();
+  const Range range = batch.share(batch.rows * words.blocks, 1);
+  for (std::uint64_t item = range.begin; item < range.end; ++item) {
+    const std::size_t row = item / words.blocks;
+    const std::size_t block = item % words.blocks;
+    const std::size_t elements = HWY_MIN(batch.args.k - block * kWordBlock, kWordBlock);
+    round_groups(dtype, batch.x(row) + block * kWordBlock * info_of(dtype).block_bytes, elements,
+                 words.words(row, block),
+                 [&](std::size_t g, float scale) { *words.scale(row, block * (kWordBlock / kFineGroup) + g) = scale; });
+  }
+}
+#endif
+
 #if SHUNT_HAS_BYTE_DOT
 void round_x(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
@@ -134,7 +153,8 @@ void round_x(const LinearBatch& batch) {
 
 void pack(const LinearBatch& batch) {
 #if SHUNT_HAS_GROUP_BYTES
-  if (batch.is_in_words()) return round_to_words(batch);
+  if (batch.is_in_words())
+    return !batch.is_few() && batch.rounds_weight() ? round_to_fine_words(batch) : round_to_words(batch);
 #endif
   if (batch.is_few()) return widen(batch);
 #if SHUNT_HAS_AMX_TILES
@@ -213,8 +233,9 @@ void multiply(const LinearBatch& batch) {
 #if SHUNT_HAS_GROUP_BYTES
   if (batch.many == Arithmetic::words) {
     for_word_tiles_of(batch.weight_dtype(), [&]<DType kDType>() {
-      multiply_word_tiles<kDType>(batch.args, batch.call.inputs[1], batch.words(), {residual, out},
-                                  batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
+      multiply_word_tiles<kDType>(batch.args, batch.call.inputs[1], batch.call.shared_scratch, batch.rows,
+                                  {residual, out}, batch.share(batch.args.m, kByteStripRows),
+                                  batch.call.thread_scratch);
     });
     return;
   }
@@ -270,8 +291,9 @@ std::uint32_t word_rows_of(const OpCall& call) {
 // three products of BF16 are as exact but differ in the last bits.
 Arithmetic many_of(const OpCall& call) {
   const LinearArgs args = linear_args(call);
+  const std::uint64_t capacity = linear_capacity(args);
   const auto may_use = [&](Arithmetic many) {
-    return args.k != 0 && linear_capacity(args) > few_rows_beside(many) && allows(call, many);
+    return args.k != 0 && capacity > few_rows_beside(many) && allows(call, many);
   };
   if (HWY_DYNAMIC_DISPATCH(has_bf16_tiles)()) {
     if (may_use(Arithmetic::bf16)) return Arithmetic::bf16;
@@ -279,7 +301,8 @@ Arithmetic many_of(const OpCall& call) {
   }
   const DType weight = call.input(1).dtype;
   if (may_use(Arithmetic::bytes) && HWY_DYNAMIC_DISPATCH(has_byte_tiles)(weight)) return Arithmetic::bytes;
-  return may_use(Arithmetic::words) && has_word_tiles(weight) ? Arithmetic::words : Arithmetic::f32;
+  if (!may_use(Arithmetic::words) || !has_word_tiles(weight)) return Arithmetic::f32;
+  return arithmetic_of_rows(Arithmetic::words, rounds_weight(weight), capacity);
 }
 
 LinearSimdArgs simd_arguments(const OpCall& call) {
@@ -291,13 +314,20 @@ Arithmetic arithmetic_of(const OpCall& call) {
   return args.word_rows == 0 ? args.many : least_exact(args.many, Arithmetic::words);
 }
 
+// The bytes of a batch's x, packed for many rows in F32.
+std::uint64_t panel_bytes(const LinearArgs& args, std::uint64_t rows) {
+  return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
+}
+
 // The bytes of a batch's x, packed for many rows.
 std::uint64_t packed_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
-  if (many == Arithmetic::words) return words_bytes(rows, args.k);
+  if (many == Arithmetic::words)
+    return std::max<std::uint64_t>(words_bytes(rows, args.k),
+                                   panel_bytes(args, std::min<std::uint64_t>(rows, kFineRows)));
   if (many == Arithmetic::bf16) return bf16_x_bytes(rows, args.k, 1);
   if (many == Arithmetic::bf16x3) return bf16_x_bytes(rows, args.k, 2);
-  return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
+  return panel_bytes(args, rows);
 }
 
 // The bytes of a batch's x, widened or rounded for few rows.
@@ -308,11 +338,11 @@ std::uint64_t few_x_bytes(const LinearArgs& args, std::uint32_t word_rows, std::
 
 // The scratch of a thread that multiplies many rows.
 std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
+  constexpr std::uint64_t kOfTiles = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
   if (many == Arithmetic::bytes) return byte_scratch(rows);
-  if (many == Arithmetic::words) return word_scratch(rows);
+  if (many == Arithmetic::words) return std::max<std::uint64_t>(word_scratch(rows), kOfTiles);
   if (many == Arithmetic::bf16) return bf16_scratch(1);
-  if (many == Arithmetic::bf16x3) return bf16_scratch(2);
-  return kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+  return many == Arithmetic::bf16x3 ? bf16_scratch(2) : kOfTiles;
 }
 
 CpuWork work(const OpCall& call, std::uint32_t) {
@@ -359,8 +389,9 @@ int run(const CpuCall& call) {
   const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
   const std::uint64_t valid = linear_rows(args, *call.parameters);
   if (begin >= valid || args.m == 0) return 0;
-  const LinearBatch batch{call, args,  word_rows,
-                          many, begin, static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
+  const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows));
+  const bool rounds = rounds_weight(static_cast<DType>(args.weight_dtype));
+  const LinearBatch batch{call, args, word_rows, arithmetic_of_rows(many, rounds, rows), begin, rows};
   if (packs && call.phase % 2 == 0) {
     HWY_DYNAMIC_DISPATCH(pack)(batch);
   } else {

@@ -54,6 +54,33 @@ constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
 
+// Returns whether words multiply the dtype's weights by rounding them as well.
+constexpr bool rounds_weight(DType weight) { return weight == DType::F16 || weight == DType::BF16; }
+// Beside such weights: elements of either that share a scale, and the largest integers, of which so
+// many products fit 32 bits.
+inline constexpr std::size_t kFineGroup = 32;
+inline constexpr std::int32_t kMostFine = 8191;
+static_assert(std::int64_t{kFineGroup} * kMostFine * kMostFine <= 0x7FFFFFFF);
+// Rounding weights takes as long as so many token rows gain by it.
+inline constexpr std::size_t kFineRows = 48;
+
+// Token rows of x beside such weights: elements are the scale of their group times the integer.
+struct FineWords {
+  std::byte* memory = nullptr;  // aligned to 64 bytes, words_bytes(rows, k)
+  std::size_t rows = 0;
+  std::size_t blocks = 0;  // of kWordBlock, per row
+
+  // [kWordBlock] of a block, after which the next row's follow; zeros follow the last element.
+  [[nodiscard]] std::int16_t* words(std::size_t row, std::size_t block) const {
+    return reinterpret_cast<std::int16_t*>(memory) + (block * rows + row) * kWordBlock;
+  }
+  // Groups are counted over all blocks; the next row's scale follows.
+  [[nodiscard]] float* scale(std::size_t row, std::size_t group) const {
+    return reinterpret_cast<float*>(words(0, blocks)) + group * rows + row;
+  }
+};
+static_assert(kWordBlock / kFineGroup <= WordsOfX::kSums);
+
 // Tiles have the blocks of those in bytes (byte_blocking.h): a strip, of weight rows, with its scales of groups of 16,
 // and the sums of all token rows.
 static_assert(kWordBlock == kByteElements);

@@ -1,14 +1,21 @@
-// linear in words, for many token rows: weights whose bytes are too large to be summed in pairs. Included by
-// linear_simd.cpp, once per instruction set.
+// linear in words, for many token rows: weights whose bytes are too large to be summed in pairs, and weights of 16-bit
+// floating dtypes, which are rounded like x. Included by linear_simd.cpp, once per instruction set.
 //
-// Phase 1 rounds x as for few rows (word_row-inl.h). In phase 2 each thread unpacks strips of weight rows as in bytes
-// (byte_tile-inl.h), but to words. Products are summed exactly within a group; each group's sum becomes F32.
+// Phase 1 rounds x, for quantized weights as for few rows (word_row-inl.h). In phase 2 each thread unpacks strips of
+// weight rows as in bytes (byte_tile-inl.h), but to words. Products are summed exactly within a group; each group's sum
+// becomes F32.
 #if defined(SHUNT_OPS_WORD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_WORD_TILE_INL_H_
 #undef SHUNT_OPS_WORD_TILE_INL_H_
 #else
 #define SHUNT_OPS_WORD_TILE_INL_H_
 #endif
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/word_row-inl.h"
@@ -21,25 +28,79 @@ namespace HWY_NAMESPACE {
 // Token rows of a tile, for whose sums there are registers.
 inline constexpr std::size_t kWordTileTokens = 6;
 
-// Weight rows side by side. Of each four neighbours of a row, the even ones come first, as in WordsOfX.
-template <int kCentre>
+// Weight rows side by side, two words of each row together.
 struct WordStrip {
-  alignas(64) std::int16_t words[kByteElements / 4][2][kByteStripRows][2];
+  alignas(64) std::int16_t words[kByteElements / 2][kByteStripRows][2];
   alignas(64) float scales[kByteElements / 16][kByteStripRows];
 
-  // Stores four bytes of kBlockLanes rows.
-  HWY_INLINE void put(std::size_t four, std::size_t first, WeightBytes v) {
-    const hn::Repartition<std::uint16_t, BlockTag> du16;
+  // Stores two words of kBlockLanes rows.
+  HWY_INLINE void put(std::size_t pair, std::size_t first, WeightBytes v) {
     const hn::Repartition<std::int16_t, BlockTag> d16;
-    const auto both = hn::BitCast(du16, v);
-    const auto centre = hn::Set(d16, kCentre);
-    const auto even = hn::BitCast(d16, hn::And(both, hn::Set(du16, 255)));
-    const auto odd = hn::BitCast(d16, hn::ShiftRight<8>(both));
-    hn::Store(hn::Sub(even, centre), d16, words[four][0][first]);
-    hn::Store(hn::Sub(odd, centre), d16, words[four][1][first]);
+    hn::Store(hn::BitCast(d16, v), d16, words[pair][first]);
   }
   HWY_INLINE void put_scale(std::size_t group, std::size_t row, float scale, float) { scales[group][row] = scale; }
 };
+
+// Makes words of bytes. Of each four neighbours of a row, the even ones come first, as in WordsOfX.
+template <int kCentre>
+struct WideningStrip : WordStrip {
+  HWY_INLINE void put(std::size_t four, std::size_t first, WeightBytes v) {
+    const hn::Repartition<std::uint8_t, BlockTag> d8;
+    const hn::Repartition<std::uint16_t, BlockTag> du16;
+    const auto both = hn::BitCast(du16, v);
+    const auto centre = hn::Set(du16, kCentre);
+    WordStrip::put(2 * four, first, hn::BitCast(d8, hn::Sub(hn::And(both, hn::Set(du16, 255)), centre)));
+    WordStrip::put(2 * four + 1, first, hn::BitCast(d8, hn::Sub(hn::ShiftRight<8>(both), centre)));
+  }
+};
+
+// Rounds a group and returns its scale, which is NaN if an element is not finite. Scales that could not be inverted in
+// F32 are 0.
+HWY_INLINE float round_finely(const float* x, std::int16_t* words) {
+  const BlockTag d;
+  const hn::RebindToSigned<BlockTag> di;
+  const hn::Rebind<std::int16_t, BlockTag> d16;
+  constexpr float kLeast = 0x1p-100F;
+  // Magnitudes that are not finite exceed all others when compared as integers.
+  auto most = hn::Zero(di);
+  for (std::size_t i = 0; i < kFineGroup; i += kBlockLanes)
+    most = hn::Max(most, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
+  const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
+  const bool is_zero = largest < kLeast;
+  const auto inverse = hn::Set(d, is_zero ? 0 : kMostFine / largest);
+  for (std::size_t i = 0; i < kFineGroup; i += kBlockLanes)
+    hn::StoreU(hn::DemoteTo(d16, hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse))), d16, words + i);
+  if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
+  return is_zero ? 0 : largest / kMostFine;
+}
+
+// Rounds up to 256 elements of a token row, or of a weight's; zeros fill the last group. Returns how many groups there
+// are.
+template <class PutScale>
+HWY_INLINE std::size_t round_groups(DType dtype, const std::byte* from, std::size_t elements, std::int16_t* words,
+                                    const PutScale& put_scale) {
+  alignas(64) float widened[kWordBlock];
+  const std::size_t groups = (elements + kFineGroup - 1) / kFineGroup;
+  decode_row_simd(dtype, from, elements, widened);
+  std::fill(widened + elements, widened + groups * kFineGroup, 0.0F);
+  for (std::size_t g = 0; g < groups; ++g) put_scale(g, round_finely(widened + g * kFineGroup, words + g * kFineGroup));
+  return groups;
+}
+
+// Rounds `elements` of `count` rows at `weight`, as load_strip() unpacks them.
+template <DType kDType>
+HWY_NOINLINE void round_strip(const std::byte* weight, std::size_t row_bytes, std::size_t count, std::size_t elements,
+                              WordStrip& strip) {
+  alignas(64) std::int16_t rows[kBlockLanes][kByteElements];
+  for (std::size_t first = 0; first < kByteStripRows; first += kBlockLanes) {
+    std::size_t groups = 0;
+    for (std::size_t r = 0; r < kBlockLanes; ++r)
+      groups = round_groups(kDType, weight + std::min(first + r, count - 1) * row_bytes, elements, rows[r],
+                            [&](std::size_t g, float scale) { strip.put_scale(g, first + r, scale, 0); });
+    put_side_by_side(reinterpret_cast<const std::uint8_t(*)[2 * kByteElements]>(rows), groups * 2 * kFineGroup, first,
+                     strip);
+  }
+}
 
 // Returns sum + the products of two neighbours in each lane. Written in assembly because gcc adds products first, and
 // sums, then in memory, last.
@@ -52,10 +113,20 @@ HWY_INLINE LaneSums add_pairs(LaneSums sum, LaneSums w, LaneSums x) {
   return sum;
 }
 
-// sums[t][r] (+)= strip[r][..] * x[t][..] for kTokens token rows, from `row` on.
-template <std::size_t kGroup, int kCentre, std::size_t kTokens>
-HWY_NOINLINE void word_tile(const WordStrip<kCentre>& strip, const WordsOfX& x, std::size_t row, std::size_t block,
-                            std::size_t elements, float* HWY_RESTRICT sums) {
+// Returns where the words of a row begin whose pairs a strip has from pair `pair` on: 16 pairs of 32 elements, of which
+// WordsOfX has the even ones before the odd ones.
+template <class X>
+constexpr std::size_t word_of_pair(std::size_t pair) {
+  if constexpr (std::is_same_v<X, FineWords>) return 2 * pair;
+  return pair / 16 * 32 + pair % 16 / 2 * 2 + pair % 2 * 16;
+}
+
+// sums[t][r] (+)= strip[r][..] * x[t][..] for kTokens token rows, from `row` on. `groups` of kGroup elements are there.
+template <std::size_t kGroup, std::size_t kTokens, class X>
+HWY_NOINLINE void word_tile(const WordStrip& strip, const X& x, std::size_t row, std::size_t block, std::size_t groups,
+                            float* HWY_RESTRICT sums) {
+  constexpr bool kIsFine = std::is_same_v<X, FineWords>;
+  constexpr std::size_t kPairs = kGroup / 2;
   const BlockTag d;
   const hn::RebindToSigned<BlockTag> di;
   const std::int16_t* const words = x.words(row, block);
@@ -63,21 +134,20 @@ HWY_NOINLINE void word_tile(const WordStrip<kCentre>& strip, const WordsOfX& x, 
   HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
     HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) totals[t][v] = hn::Zero(d);
   }
-  for (std::size_t g = 0; g < elements / kGroup; ++g) {
+  for (std::size_t g = 0; g < groups; ++g) {
     LaneSums products[kTokens][2];
     HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
       HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) products[t][v] = hn::Zero(di);
     }
-    // The even elements of 32 come before the odd ones.
-    const std::int16_t* const from = words + g * kGroup / 32 * 32 + g * kGroup % 32 / 2;
-    for (std::size_t k = 0; k < kGroup / 4; ++k) {
-      const auto& w = strip.words[g * kGroup / 4 + k];
+    const std::int16_t* const from = words + word_of_pair<X>(g * kPairs);
+    for (std::size_t k = 0; k < kPairs; k += 2) {
+      const auto* const w = strip.words + g * kPairs + k;
       HWY_UNROLL(2) for (std::size_t odd = 0; odd < 2; ++odd) {
         const auto low = hn::Load(di, reinterpret_cast<const std::int32_t*>(w[odd][0]));
         const auto high = hn::Load(di, reinterpret_cast<const std::int32_t*>(w[odd][kBlockLanes]));
         HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
           std::int32_t pair;
-          std::memcpy(&pair, from + t * kWordBlock + 16 * odd + 2 * k, sizeof(pair));
+          std::memcpy(&pair, from + t * kWordBlock + (kIsFine ? 2 * (k + odd) : k + 16 * odd), sizeof(pair));
           const auto tokens = hn::Set(di, pair);
           products[t][0] = add_pairs(products[t][0], low, tokens);
           products[t][1] = add_pairs(products[t][1], high, tokens);
@@ -86,13 +156,17 @@ HWY_NOINLINE void word_tile(const WordStrip<kCentre>& strip, const WordsOfX& x, 
     }
     const BlockVec scales[2] = {hn::Load(d, strip.scales[g]), hn::Load(d, strip.scales[g] + kBlockLanes)};
     HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
-      HWY_UNROLL(2)
-      for (std::size_t v = 0; v < 2; ++v)
-        totals[t][v] = hn::MulAdd(hn::ConvertTo(d, products[t][v]), scales[v], totals[t][v]);
+      HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
+        auto scale = scales[v];
+        if constexpr (kIsFine)
+          scale = hn::Mul(scale, hn::Set(d, x.scale(row, block * (kWordBlock / kFineGroup) + g)[t]));
+        totals[t][v] = hn::MulAdd(hn::ConvertTo(d, products[t][v]), scale, totals[t][v]);
+      }
     }
   }
   HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
-    const auto scale = hn::Set(d, x.scales(row + t)[block]);
+    auto scale = hn::Set(d, 1);
+    if constexpr (!kIsFine) scale = hn::Set(d, x.scales(row + t)[block]);
     HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
       float* const sum = sums + t * kByteBlockRows + v * kBlockLanes;
       hn::Store(hn::MulAdd(totals[t][v], scale, block == 0 ? hn::Zero(d) : hn::Load(d, sum)), d, sum);
@@ -100,36 +174,63 @@ HWY_NOINLINE void word_tile(const WordStrip<kCentre>& strip, const WordsOfX& x, 
   }
 }
 
-// Computes the weight rows of `range`.
-template <DType kDType>
-HWY_NOINLINE void multiply_word_tiles(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
-                                      const StripResults& results, Range range, std::byte* scratch) {
-  using Bytes = BlockBytes<kDType>;
-  using Strip = WordStrip<Bytes::kCentre>;
-  auto& strip = *reinterpret_cast<Strip*>(scratch);
-  static_assert(sizeof(Strip) <= kWordStripBytes);
-  multiply_strips<kDType>(
-      args, weight, x.rows, results, range, strip, reinterpret_cast<float*>(scratch + kWordStripBytes),
-      [&](std::size_t block, std::size_t elements, float* sums) {
-        std::size_t t = 0;
-        const auto take = [&]<std::size_t kTokens>() {
-          for (; t + kTokens <= x.rows; t += kTokens)
-            word_tile<Bytes::kGroup, Bytes::kCentre, kTokens>(strip, x, t, block, elements, sums + t * kByteBlockRows);
-        };
-        take.template operator()<kWordTileTokens>();
-        take.template operator()<kWordTileTokens / 2>();
-        take.template operator()<1>();
-      });
+// Multiplies a strip by all token rows.
+template <std::size_t kGroup, class X>
+HWY_INLINE void multiply_word_strip(const WordStrip& strip, const X& x, std::size_t block, std::size_t elements,
+                                    float* sums) {
+  const std::size_t groups = (elements + kGroup - 1) / kGroup;
+  std::size_t t = 0;
+  const auto take = [&]<std::size_t kTokens>() {
+    for (; t + kTokens <= x.rows; t += kTokens)
+      word_tile<kGroup, kTokens>(strip, x, t, block, groups, sums + t * kByteBlockRows);
+  };
+  take.template operator()<kWordTileTokens>();
+  take.template operator()<kWordTileTokens / 2>();
+  take.template operator()<1>();
 }
 
-// Calls use<dtype>() and returns true if weights of the dtype are multiplied by tiles in words: those that have no
-// offsets, and whose bytes are too large for sums of pairs.
+// Computes the weight rows of `range`. `memory` holds x: WordsOfX of quantized weights, FineWords of others.
+template <DType kDType>
+HWY_NOINLINE void multiply_word_tiles(const LinearArgs& args, const std::byte* weight, std::byte* memory,
+                                      std::size_t rows, const StripResults& results, Range range, std::byte* scratch) {
+  using Bytes = BlockBytes<kDType>;
+  auto* const sums = reinterpret_cast<float*>(scratch + kWordStripBytes);
+  static_assert(sizeof(WordStrip) <= kWordStripBytes);
+  if constexpr (Bytes::kElements != 0) {
+    auto& strip = *reinterpret_cast<WideningStrip<Bytes::kCentre>*>(scratch);
+    const WordsOfX x{memory, rows, word_blocks(args.k)};
+    multiply_strips<kDType>(
+        args, weight, rows, results, range, sums,
+        [&](const std::byte* from, std::size_t count, std::size_t elements) {
+          load_strip<Bytes>(from, args.weight_row_bytes, info_of(kDType).block_bytes, count, elements, strip);
+        },
+        [&](std::size_t block, std::size_t elements, float* to) {
+          multiply_word_strip<Bytes::kGroup>(strip, x, block, elements, to);
+        });
+  } else {
+    auto& strip = *reinterpret_cast<WordStrip*>(scratch);
+    const FineWords x{memory, rows, word_blocks(args.k)};
+    multiply_strips<kDType>(
+        args, weight, rows, results, range, sums,
+        [&](const std::byte* from, std::size_t count, std::size_t elements) {
+          round_strip<kDType>(from, args.weight_row_bytes, count, elements, strip);
+        },
+        [&](std::size_t block, std::size_t elements, float* to) {
+          multiply_word_strip<kFineGroup>(strip, x, block, elements, to);
+        });
+  }
+}
+
+// Calls use<dtype>() and returns true if weights of the dtype are multiplied by tiles in words: quants without offsets
+// whose bytes are too large for sums of pairs, and 16-bit floating weights with AVX2. AVX-512 multiplies twice as many
+// numbers of F32 in a cycle.
 template <class Use>
 HWY_INLINE bool for_word_tiles_of(DType dtype, const Use& use) {
   return with_dtype(dtype, [&]<DType kDType>() {
-    using Bytes = BlockBytes<kDType>;
-    if constexpr (Bytes::kElements != 0 && !multiplies<PairsDot, kDType>() && !multiplies<EightsDot, kDType>()) {
-      static_assert(Bytes::kCentre != 0);
+    constexpr bool kHasBytes = BlockBytes<kDType>::kElements != 0;
+    constexpr bool kIsRounded = HWY_TARGET == HWY_AVX2 && (kDType == DType::F16 || kDType == DType::BF16);
+    if constexpr (kIsRounded || (kHasBytes && !multiplies<PairsDot, kDType>() && !multiplies<EightsDot, kDType>())) {
+      if constexpr (kHasBytes) static_assert(BlockBytes<kDType>::kCentre != 0);
       use.template operator()<kDType>();
       return true;
     }
