@@ -58,7 +58,7 @@ class Checker {
         SHUNT_TRY_ASSIGN(const auto other, bench(gate, DType::F16, "cpu:simd"));
         return in_turn(other, mine);
       }
-      case Measure::speed_in_bytes: {
+      case Measure::speed_over_exact: {
         SHUNT_TRY_ASSIGN(const auto other, bench(gate, gate.dtype, "cpu:simd", Numerics::automatic));
         return in_turn(mine, other);
       }

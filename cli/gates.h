@@ -16,7 +16,7 @@ enum class Measure : std::uint8_t {
   share_of_read,
   share_of_peak,
   speed_over_f16,
-  speed_in_bytes,
+  speed_over_exact,
   fork_join_us,
   trace_event_ns,
   plan_op_us,
