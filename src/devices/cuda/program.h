@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "devices/cuda/context.h"
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 #include "ops/cuda.h"
 
 namespace shunt::cuda {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "devices/device.h"
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 #include "ops/shader.h"
 
 namespace shunt {

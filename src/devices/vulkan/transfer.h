@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/system/thread_pool.h"
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 #include "devices/vulkan/buffer.h"
 
 namespace shunt::vulkan {

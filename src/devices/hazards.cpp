@@ -1,4 +1,4 @@
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Barriers are placed where work depends on other work, and nowhere else.
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 
 #include <gtest/gtest.h>
 
