@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/system/thread_pool.h"
-#include "devices/shaders/hazards.h"
+#include "devices/hazards.h"
 
 namespace shunt {
 namespace {
@@ -32,6 +32,10 @@ std::uint32_t shares_of(const CpuKernel& kernel, const OpCall& call, std::uint32
   if (shares < threads || kernel.most_shares == nullptr) return shares;
   const double most = std::min<double>(kPiecesPerThread, static_cast<double>(kernel.most_shares(call) / threads));
   return threads * at_most(bytes / kPieceBytes / threads, std::max(most, 1.0));
+}
+
+bool is_weight(const OpCall& call, std::size_t input) {
+  return call.has_input(input) && call.input(input).kind == TensorKind::weight;
 }
 
 std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -73,7 +77,7 @@ KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address addr
     const std::size_t count = count_of_joined(ops.subspan(first), std::span(ops_).subspan(first));
     // Each thread then has as many shares of an op as every other.
     for (std::size_t op = first; count > 1 && op < first + count; ++op) {
-      ops_[op].shares = in_all_threads(ops_[op].shares);
+      ops_[op].shares = rounded_to_threads(ops_[op].shares);
       ops_[op].work = ops_[op].kernel->work(ops[op].call, ops_[op].shares);
     }
     add_steps(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
@@ -102,16 +106,18 @@ bool KernelRun::may_join(const OpCall& one_call, const BoundOp& one, const OpCal
                          const BoundOp& other) const {
   // A user's function may not expect others beside it.
   if (one_call.op == Op::custom || other_call.op == Op::custom) return false;
+  // One of several threads runs small ops one after the other, without the others.
+  if (threads_ > 1 && one.shares == 1 && other.shares == 1) return false;
   const auto is_one_step = [this](const OpCall& call, const BoundOp& op) {
-    const CpuWork work = op.kernel->work(call, in_all_threads(op.shares));
+    const CpuWork work = op.kernel->work(call, rounded_to_threads(op.shares));
     return work.phases == 1 && work.shared_scratch_bytes == 0;
   };
-  // One thread runs small ops one after the other, without the others.
-  if (is_one_step(one_call, one) && is_one_step(other_call, other)) return one.shares > 1 || other.shares > 1;
+  if (is_one_step(one_call, one) && is_one_step(other_call, other)) return threads_ > 1;
   if (one.kernel != other.kernel || one.kernel->prepares_alike == nullptr) return false;
   if (one.work.phases != other.work.phases || one.inputs.size() != other.inputs.size()) return false;
   for (std::size_t input = 0; input < one.inputs.size(); ++input)
-    if (one.inputs[input] != other.inputs[input] && one_call.input(input).kind != TensorKind::weight) return false;
+    if (one.inputs[input] != other.inputs[input] && !is_weight(one_call, input) && !is_weight(other_call, input))
+      return false;
   return one.kernel->prepares_alike(one_call, other_call);
 }
 
@@ -121,7 +127,7 @@ void KernelRun::add_steps(std::uint32_t first, std::uint32_t count) {
     const bool prepares = (phase + 1) % op.work.batch_phases != 0;
     Step step{.op = first, .ops = prepares ? 1 : count, .phase = phase, .shares = 0};
     for (std::uint32_t joined = 0; joined < step.ops; ++joined) step.shares += ops_[first + joined].shares;
-    if (op.work.first_phase_is_small && phase == 0) step.shares = 1;
+    if (prepares && op.work.first_phase_is_small && phase == 0) step.shares = 1;
     steps_.push_back(step);
   }
 }

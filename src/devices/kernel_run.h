@@ -84,8 +84,8 @@ class KernelRun {
     std::shared_ptr<const void> context;
   };
 
-  // Returns the least multiple of the threads that is no less.
-  [[nodiscard]] std::uint32_t in_all_threads(std::uint32_t shares) const {
+  // Rounds up to a multiple of the number of threads.
+  [[nodiscard]] std::uint32_t rounded_to_threads(std::uint32_t shares) const {
     return (shares + threads_ - 1) / threads_ * threads_;
   }
   [[nodiscard]] std::size_t count_of_joined(std::span<const ProgramOp> ops, std::span<const BoundOp> bound) const;

@@ -191,6 +191,29 @@ TEST(KernelRun, ProductsOfOtherRowsPrepareTheirs) {
   EXPECT_EQ(ops.steps(), "11 11");
 }
 
+TEST(KernelRun, ProductsOfOtherWeightsPrepareTheirs) {
+  Ops ops(2);
+  const Operand* const x = ops.add(DType::F32, {64, 256}, TensorKind::weight);
+  const Operand* const y = ops.add(DType::F32, {64, 256}, TensorKind::weight);
+  ops.multiply(x, DType::Q4_K, 512, Numerics::exact);
+  ops.multiply(y, DType::Q4_K, 512, Numerics::exact);
+  EXPECT_EQ(ops.steps(), "11 11");
+}
+
+TEST(KernelRun, AnOptionalInputMayBeAbsentFromEither) {
+  for (const bool is_first : {true, false}) {
+    Ops ops(2);
+    const Operand* const x = ops.add(DType::F32, {3, 1, 512});
+    const Operand* const ids = ops.add(DType::I32, {3, 2});
+    const Operand* const slots = ops.add(DType::I32, {8});
+    for (const bool has_slots : {is_first, !is_first})
+      ops.use(Op::linear_experts,
+              {x, ops.add(DType::Q4_K, {8, 128, 512}, TensorKind::weight), ids, has_slots ? slots : nullptr, nullptr},
+              ops.add(DType::F32, {3, 2, 128}));
+    EXPECT_EQ(ops.steps(), "11 11");
+  }
+}
+
 TEST(KernelRun, ProductsThatRoundOtherwisePrepareTheirs) {
   Ops ops(2);
   const Operand* const x = ops.add(DType::F32, {64, 256});

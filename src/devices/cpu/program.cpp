@@ -54,11 +54,10 @@ class CpuProgram::Run final : public ThreadPool::Job {
     if (is_joined) joined_ns_[share.op - steps_[step_].op] += trace::now_ns() - start;
     if (error == 0) return;
     const std::scoped_lock lock(mutex_);
-    if (kernel_error_ == 0) {
-      kernel_error_ = error;
-      failed_op_ = share.op;
-    }
-    if (failure_) failure_ = failure;
+    if (kernel_error_ != 0) return;
+    kernel_error_ = error;
+    failed_op_ = share.op;
+    failure_ = failure;
   }
 
   [[nodiscard]] Status status() const {
@@ -86,7 +85,7 @@ class CpuProgram::Run final : public ThreadPool::Job {
     return goes_on;
   }
 
-  // Records the ops of a step, the last of theirs. Ops that were joined divide the time as their shares took it.
+  // Records the ops of a step after their last phase. Joined ops divide its time in proportion to that of their shares.
   void record(const KernelRun::Step& step) {
     const std::uint64_t start = op_start_;
     const auto ns = static_cast<double>(trace::now_ns() - start);
@@ -95,8 +94,8 @@ class CpuProgram::Run final : public ThreadPool::Job {
     double part = 0;
     for (std::uint32_t op = 0; op < step.ops; ++op) {
       part += static_cast<double>(joined_ns_[op].exchange(0));
-      const double share = step.ops == 1 || all == 0 ? 1 : part / all;
-      const auto end = start + static_cast<std::uint64_t>(ns * share);
+      const double fraction = step.ops == 1 || all == 0 ? 1 : part / all;
+      const auto end = start + static_cast<std::uint64_t>(ns * fraction);
       program_.trace_.record_op(step.op + op, std::exchange(op_start_, end), end, submission_.step);
     }
   }

@@ -49,6 +49,7 @@ Status SimProgram::compute(std::size_t count, const Parameters& parameters, cons
                .shared_scratch = scratch,
                .thread_scratch = scratch + kernels_->scratch().shared_bytes(),
                .failure = &failure};
+  // With one thread and kernels that prepare nothing, each step has one op and one share.
   auto step = kernels_->steps().begin();
   for (std::uint32_t op = 0; op < count; ++op) {
     for (; step != kernels_->steps().end() && step->op == op; ++step) {

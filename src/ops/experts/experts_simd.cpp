@@ -339,6 +339,9 @@ std::uint64_t most_shares(const OpCall& call) {
 }
 
 bool prepares_alike(const OpCall& one_call, const OpCall& other_call) {
+  // A weight may be another one.
+  for (const std::size_t prepared : {0U, 2U, 3U})
+    if (one_call.has_input(prepared) && one_call.input(prepared).kind == TensorKind::weight) return false;
   const ExpertsSimdArgs one = simd_arguments(one_call);
   const ExpertsSimdArgs other = simd_arguments(other_call);
   const auto x = [](const ExpertsArgs& args) {
