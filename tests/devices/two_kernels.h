@@ -3,11 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,7 +18,6 @@ struct TimesOfKernels {
   double plain_us = 0;
   double quick_us = 0;
   double quick_beside_others_us = 0;  // more, in programs with other ops
-  double plain_waits_us = 0;          // by the clock on the wall, in a program
   bool quick_is_right = true;         // otherwise it gives zeros
 };
 
@@ -49,7 +46,6 @@ class TwoKernels final : public WrappedDevice {
       if (!has_two(op.call)) continue;
       const std::string_view kernel = op.kernel.empty() ? kernel_of(op.call).name : op.kernel;
       const bool is_quick = kernel == "quick";
-      if (!is_quick) prepared.waits_us = times_.plain_waits_us;
       prepared.us += is_quick ? times_.quick_us + (has_others ? times_.quick_beside_others_us : 0) : times_.plain_us;
       if (is_quick && !times_.quick_is_right) prepared.wrong.push_back(op.output);
     }
@@ -59,7 +55,6 @@ class TwoKernels final : public WrappedDevice {
     Status done = inner().submit(program, submission).wait();
     const Prepared& prepared = prepared_[&program];
     extra_us_ += prepared.us;
-    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(prepared.waits_us));
     for (const Binding& output : prepared.wrong)
       if (done) done = inner().write(output, std::vector<std::byte>(output.bytes)).wait();
     return Event(std::move(done));
@@ -73,7 +68,6 @@ class TwoKernels final : public WrappedDevice {
  private:
   struct Prepared {
     double us = 0;
-    double waits_us = 0;
     std::vector<Binding> wrong;
   };
   [[nodiscard]] bool has_two(const OpCall& call) const { return call.op == op_ && call.output->shape[0] >= rows_; }

@@ -30,12 +30,14 @@ Result<std::optional<KernelComparison>> compare_kernels(const BenchCase& use, De
       .kind = choice_kind(call, candidates), .choice = {.cost = info_of(call.op).rule->cost(call)}, .tokens = use.rows};
   for (const KernelCandidate& candidate : candidates) {
     auto bench = OpBench::create(use, device, memory_bytes, memory, candidate.name);
+    if (bench && !benches.empty())
+      if (Status done = (*bench)->use_as_often_as(*benches.front()); !done)
+        bench = std::unexpected(std::move(done).error());
     const bool is_declined =
         !bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory);
     if (is_declined && benches.empty()) return std::nullopt;
     if (is_declined) continue;
     if (!bench) return std::unexpected(std::move(bench).error());
-    if (!benches.empty()) SHUNT_TRY((*bench)->use_as_often_as(*benches.front()));
     measures.emplace_back([its = bench->get()]() -> Result<double> {
       SHUNT_TRY_ASSIGN(const double seconds, its->measure());
       return seconds * 1e6;

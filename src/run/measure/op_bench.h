@@ -48,7 +48,7 @@ class OpBench {
   // Uses in one program; its start is part of what they take.
   [[nodiscard]] std::uint32_t uses() const { return uses_; }
 
-  // Has as many uses in its program as `other`, so that both share the start alike. Errors: those of prepare().
+  // Prepares as many uses as `other` has, so that both spread the start over equally many. Errors: those of create().
   [[nodiscard]] Status use_as_often_as(const OpBench& other);
 
   [[nodiscard]] const BenchCase& use() const { return use_; }

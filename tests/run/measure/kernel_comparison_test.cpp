@@ -77,12 +77,6 @@ TEST(KernelComparison, WhatIsHardlyFasterIsNotChosen) {
   }
 }
 
-// The start of a program, 20 us here, is shared by as many uses of each kernel.
-TEST(KernelComparison, FewerUsesInAProgramAreNoDisadvantage) {
-  const auto device = device_with({.plain_us = 100, .quick_us = 100, .plain_waits_us = 2000});
-  EXPECT_EQ(found_on(*device).support.kernel.name, "plain");
-}
-
 TEST(KernelComparison, WhatIsWrongIsNotChosenAndDoesNotKeepTheOpFromBeingUsed) {
   const auto device = device_with({.plain_us = 100, .quick_us = 10, .quick_is_right = false});
   const Found found = found_on(*device);

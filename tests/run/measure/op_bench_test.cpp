@@ -83,6 +83,20 @@ TEST(OpBench, SaysWhatIsReadFromMemory) {
   EXPECT_FALSE(reads_memory(Op::add, 1));          // no weights
 }
 
+TEST(OpBench, PreparesAsManyUsesAsAnother) {
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 1});
+  const auto bench_of = [&](std::uint32_t rows) {
+    const std::vector<BenchCase> cases = cases_of(Op::linear);
+    const auto use = std::ranges::find(cases, rows, &BenchCase::rows);
+    return std::move(*OpBench::create(*use, *registry.devices()[0], 1U << 20));
+  };
+  const auto one_row = bench_of(1);
+  const auto prompt = bench_of(5);
+  ASSERT_TRUE(prompt->use_as_often_as(*one_row).has_value());
+  EXPECT_EQ(prompt->uses(), one_row->uses());
+  EXPECT_TRUE(prompt->measure().has_value());
+}
+
 TEST(OpBench, IsMeasuredBesideTheLimits) {
   const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
   auto limits = cpu::Limits::create(2);
