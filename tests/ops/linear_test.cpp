@@ -294,7 +294,7 @@ TEST_P(LinearOf, VeryLongRows) {
   });
 }
 
-// Integers round x alone; BF16 rounds both factors.
+// Integers round x alone beside quantized weights; otherwise both factors are rounded.
 TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
   const Numerics numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic;
   std::uint32_t seed = 1;
@@ -393,8 +393,13 @@ TEST(Linear, RoundedWhatIsNoNumberMakesItsRowSo) {
   constexpr std::uint32_t m = 20;
   std::mt19937 random(3);
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
-    for (const auto& [dtype, rows] :
-         {std::pair(DType::Q4_K, 12U), {DType::Q4_0, 12U}, {DType::Q4_K, 6U}, {DType::Q8_0, 7U}}) {
+    for (const auto& [dtype, rows] : {std::pair(DType::Q4_K, 12U),
+                                      {DType::Q4_0, 12U},
+                                      {DType::Q6_K, 12U},
+                                      {DType::Q8_0, 12U},
+                                      {DType::F16, 50U},
+                                      {DType::Q4_K, 6U},
+                                      {DType::Q8_0, 7U}}) {
       const Bytes bytes = random_elements(dtype, std::uint64_t{m} * k, random);
       const auto rounded = [&](const std::vector<float>& xs) {
         return product(kernel, dtype, bytes, m, xs, k, Numerics::automatic);

@@ -23,7 +23,7 @@ namespace shunt {
 
 struct alignas(16) LinearSimdArgs {
   LinearArgs linear;
-  std::uint32_t word_rows;  // up to so many rows are multiplied in words
+  std::uint32_t word_rows;  // up to so many rows are multiplied in words by the row kernel
   Arithmetic many;          // of the products of many rows
 };
 
@@ -114,7 +114,7 @@ void round_to_words(const LinearBatch& batch) {
 }
 #endif
 
-#if SHUNT_HAS_GROUP_BYTES
+#if SHUNT_HAS_WORD_TILES
 // Rounds x for weights that are rounded as well.
 void round_to_fine_words(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
@@ -152,9 +152,11 @@ void round_x(const LinearBatch& batch) {
 #endif
 
 void pack(const LinearBatch& batch) {
+#if SHUNT_HAS_WORD_TILES
+  if (!batch.is_few() && batch.many == Arithmetic::words && batch.rounds_weight()) return round_to_fine_words(batch);
+#endif
 #if SHUNT_HAS_GROUP_BYTES
-  if (batch.is_in_words())
-    return !batch.is_few() && batch.rounds_weight() ? round_to_fine_words(batch) : round_to_words(batch);
+  if (batch.is_in_words()) return round_to_words(batch);
 #endif
   if (batch.is_few()) return widen(batch);
 #if SHUNT_HAS_AMX_TILES
@@ -230,7 +232,7 @@ void multiply(const LinearBatch& batch) {
     return;
   }
 #endif
-#if SHUNT_HAS_GROUP_BYTES
+#if SHUNT_HAS_WORD_TILES
   if (batch.many == Arithmetic::words) {
     for_word_tiles_of(batch.weight_dtype(), [&]<DType kDType>() {
       multiply_word_tiles<kDType>(batch.args, batch.call.inputs[1], batch.call.shared_scratch, batch.rows,
@@ -281,7 +283,7 @@ bool has_pack_phase(const LinearArgs& args, std::uint32_t word_rows, Arithmetic 
          static_cast<DType>(args.x_dtype) != DType::F32;
 }
 
-// Returns up to how many rows are multiplied in words.
+// Returns up to how many rows are multiplied in words by the row kernel.
 std::uint32_t word_rows_of(const OpCall& call) {
   const bool may_use = allows(call, Arithmetic::words) && linear_args(call).k != 0;
   return may_use ? static_cast<std::uint32_t>(word_rows(call.input(1).dtype)) : 0;
@@ -322,9 +324,11 @@ std::uint64_t panel_bytes(const LinearArgs& args, std::uint64_t rows) {
 // The bytes of a batch's x, packed for many rows.
 std::uint64_t packed_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
-  if (many == Arithmetic::words)
-    return std::max<std::uint64_t>(words_bytes(rows, args.k),
-                                   panel_bytes(args, std::min<std::uint64_t>(rows, kFineRows)));
+  if (many == Arithmetic::words) {
+    const bool rounds = rounds_weight(static_cast<DType>(args.weight_dtype));
+    const std::uint64_t in_f32 = rounds ? std::min<std::uint64_t>(rows, kFineRows) : 0;
+    return std::max<std::uint64_t>(words_bytes(rows, args.k), panel_bytes(args, in_f32));
+  }
   if (many == Arithmetic::bf16) return bf16_x_bytes(rows, args.k, 1);
   if (many == Arithmetic::bf16x3) return bf16_x_bytes(rows, args.k, 2);
   return panel_bytes(args, rows);
@@ -373,14 +377,17 @@ std::uint64_t most_shares(const OpCall& call) {
 }
 
 bool prepares_alike(const OpCall& one_call, const OpCall& other_call) {
+  if (one_call.input(0).kind == TensorKind::weight) return false;  // it may be another one
   const LinearSimdArgs one = simd_arguments(one_call);
   const LinearSimdArgs other = simd_arguments(other_call);
   const auto x = [](const LinearArgs& args) {
     return std::tuple(std::to_array(args.extents), std::to_array(args.x_strides), args.extent, args.k, args.x_dtype);
   };
+  const DType weight = one_call.input(1).dtype;
+  const DType other_weight = other_call.input(1).dtype;
   if (x(one.linear) != x(other.linear) || one.word_rows != other.word_rows || one.many != other.many) return false;
-  return one.many != Arithmetic::bytes ||
-         HWY_DYNAMIC_DISPATCH(rounds_alike)(one_call.input(1).dtype, other_call.input(1).dtype);
+  if (one.many == Arithmetic::words) return rounds_weight(weight) == rounds_weight(other_weight);
+  return one.many != Arithmetic::bytes || HWY_DYNAMIC_DISPATCH(rounds_alike)(weight, other_weight);
 }
 
 int run(const CpuCall& call) {

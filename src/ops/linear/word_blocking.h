@@ -10,7 +10,8 @@
 
 namespace shunt {
 
-// Returns up to how many token rows this processor multiplies by weights of a dtype in words; 0: none.
+// Returns up to how many token rows this processor multiplies by weights of a dtype in words with the row kernel; 0:
+// none.
 [[nodiscard]] std::size_t word_rows(DType weight);
 
 // Returns whether this processor has a tile kernel for weights of a dtype in words.
@@ -61,7 +62,7 @@ constexpr bool rounds_weight(DType weight) { return weight == DType::F16 || weig
 inline constexpr std::size_t kFineGroup = 32;
 inline constexpr std::int32_t kMostFine = 8191;
 static_assert(std::int64_t{kFineGroup} * kMostFine * kMostFine <= 0x7FFFFFFF);
-// Rounding weights takes as long as so many token rows gain by it.
+// From this many token rows on, rounding weights pays.
 inline constexpr std::size_t kFineRows = 48;
 
 // Token rows of x beside such weights: elements are the scale of their group times the integer.
@@ -70,7 +71,7 @@ struct FineWords {
   std::size_t rows = 0;
   std::size_t blocks = 0;  // of kWordBlock, per row
 
-  // [kWordBlock] of a block, after which the next row's follow; zeros follow the last element.
+  // [kWordBlock] of a block, after which the next row's follow; zeros follow the last element in its group.
   [[nodiscard]] std::int16_t* words(std::size_t row, std::size_t block) const {
     return reinterpret_cast<std::int16_t*>(memory) + (block * rows + row) * kWordBlock;
   }

@@ -221,8 +221,8 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Returns up to how many token rows this instruction set multiplies in words; 0: none. Each token row takes as many
-// instructions with AVX-512 as with AVX2, while products of F32 take half.
+// Returns up to how many token rows this instruction set multiplies in words with the row kernel; 0: none. Each token
+// row takes as many instructions with AVX-512 as with AVX2, while products of F32 take half.
 inline std::size_t most_word_rows(DType dtype) {
 #if SHUNT_HAS_GROUP_BYTES
   constexpr std::size_t kMost = HWY_TARGET == HWY_AVX3 ? 2 : 8;
