@@ -21,13 +21,23 @@ namespace tiles {
 
 using namespace shunt::attention;
 
-// Columns, in vectors, of the block of kMultiplyRows rows of results that multiply() keeps in registers.
-constexpr std::size_t kMultiplyVectors = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
+// Columns, in vectors, of the block of kMultiplyRows rows of results that a product keeps in registers: columns of
+// values, and rows of queries.
+constexpr std::size_t kValueVectors = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
+constexpr std::size_t kQueryVectors = HWY_TARGET == HWY_AVX3 ? 3 : kValueVectors;
 
-template <std::size_t kVectors>
-HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride, const float* HWY_RESTRICT b,
-                               std::size_t b_stride, std::size_t depth, bool accumulate, float* HWY_RESTRICT c,
-                               std::size_t c_stride) {
+// The left operand of a product: element [row, k] is at[row * row_stride + k * step].
+struct Left {
+  const float* at;
+  std::size_t row_stride;
+  std::size_t step;
+};
+
+// c [kMultiplyRows, kVectors] (+)= a [kMultiplyRows, depth] b [depth, kVectors]. Stays a call: inlined into a larger
+// function, gcc 12 has too few registers for its loop and loads the right operand again for every row.
+template <std::size_t kVectors, bool kAccumulate>
+HWY_NOINLINE void multiply_block(Left a, const float* HWY_RESTRICT b, std::size_t b_stride, std::size_t depth,
+                                 float* HWY_RESTRICT c, std::size_t c_stride) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
   hn::Vec<Floats> sums[kMultiplyRows][kVectors];
@@ -37,7 +47,7 @@ HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride
     hn::Vec<Floats> right[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + k * b_stride + v * lanes);
     for (std::size_t r = 0; r < kMultiplyRows; ++r) {
-      const auto left = hn::Set(d, a[r * a_stride + k]);
+      const auto left = hn::Set(d, a.at[r * a.row_stride + k * a.step]);
       for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
     }
   }
@@ -45,23 +55,19 @@ HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride
   for (std::size_t r = 0; r < kMultiplyRows; ++r)
     for (std::size_t v = 0; v < kVectors; ++v) {
       float* const to = c + r * c_stride + v * lanes;
-      hn::Store(accumulate ? hn::Add(hn::Load(d, to), sums[r][v]) : sums[r][v], d, to);
+      hn::Store(kAccumulate ? hn::Add(hn::Load(d, to), sums[r][v]) : sums[r][v], d, to);
     }
 }
 
-// c [rows, columns] (+)= a [rows, depth] b [depth, columns]. REQUIRES: whole blocks of rows, whole vectors of columns.
-inline void multiply(const float* a, std::size_t a_stride, const float* b, std::size_t b_stride, std::size_t rows,
-                     std::size_t depth, std::size_t columns, bool accumulate, float* c, std::size_t c_stride) {
+// Calls block(columns, column) for the blocks of columns that make up `columns`, the first argument being a constant in
+// vectors: kVectors as often as possible, then 1.
+template <std::size_t kVectors, class Block>
+HWY_INLINE void for_each_columns(std::size_t columns, Block block) {
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t column = 0;
-  for (; column + kMultiplyVectors * lanes <= columns; column += kMultiplyVectors * lanes)
-    for (std::size_t row = 0; row < rows; row += kMultiplyRows)
-      multiply_block<kMultiplyVectors>(a + row * a_stride, a_stride, b + column, b_stride, depth, accumulate,
-                                       c + row * c_stride + column, c_stride);
-  for (; column < columns; column += lanes)
-    for (std::size_t row = 0; row < rows; row += kMultiplyRows)
-      multiply_block<1>(a + row * a_stride, a_stride, b + column, b_stride, depth, accumulate,
-                        c + row * c_stride + column, c_stride);
+  for (; column + kVectors * lanes <= columns; column += kVectors * lanes)
+    block(std::integral_constant<std::size_t, kVectors>(), column);
+  for (; column < columns; column += lanes) block(std::integral_constant<std::size_t, 1>(), column);
 }
 
 // in [rows, columns] -> out [columns, rows]. REQUIRES: rows and columns are multiples of 4.
@@ -215,23 +221,23 @@ void add_tile(const FewHeads* heads, std::size_t head_count, const std::byte* co
       add_values<kRows, 1, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
 }
 
-// Replaces all scores [kTileKeys] by cap tanh(score / cap).
-inline void cap_scores(float cap, float* HWY_RESTRICT scores) {
+// Replaces scores by cap tanh(score / cap). REQUIRES: whole vectors.
+inline void cap_scores(float cap, float* HWY_RESTRICT scores, std::size_t count) {
   const Floats d;
   const auto caps = hn::Set(d, cap);
   const auto inverse = hn::Set(d, 1.0F / cap);
-  for (std::size_t j = 0; j < kTileKeys; j += hn::Lanes(d))
+  for (std::size_t j = 0; j < count; j += hn::Lanes(d))
     hn::Store(hn::Mul(math::tanh(d, hn::Mul(hn::Load(d, scores + j), inverse)), caps), d, scores + j);
 }
 
 // The online softmax of one row (https://arxiv.org/abs/2205.14135). Turns scores [kTileKeys] into weights, ignoring
 // those from `seen` on, and rescales the earlier sums.
-inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, float* HWY_RESTRICT scores,
-                      float* HWY_RESTRICT sums) {
+inline void weigh_row(std::size_t seen, std::size_t width, float& row_largest, float& row_total,
+                      float* HWY_RESTRICT scores, float* HWY_RESTRICT sums) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t j = seen; j < kTileKeys; ++j) scores[j] = -std::numeric_limits<float>::infinity();
-  auto largest = hn::Set(d, state.largest);
+  auto largest = hn::Set(d, row_largest);
   for (std::size_t j = 0; j < kTileKeys; j += lanes) {
     const auto score = hn::Load(d, scores + j);
     largest = hn::IfThenElse(hn::Gt(score, largest), score, largest);
@@ -245,14 +251,46 @@ inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, floa
     hn::Store(weight, d, scores + j);
   }
   const float sum = hn::GetLane(hn::SumOfLanes(d, total));
-  if (shift == state.largest) {
-    state.total += sum;
+  if (shift == row_largest) {
+    row_total += sum;
     return;
   }
-  const auto shrinks = math::exp_below_zero(d, hn::Sub(hn::Set(d, state.largest), shifts));
-  state.total = state.total * hn::GetLane(shrinks) + sum;
-  state.largest = shift;
+  const auto shrinks = math::exp_below_zero(d, hn::Sub(hn::Set(d, row_largest), shifts));
+  row_total = row_total * hn::GetLane(shrinks) + sum;
+  row_largest = shift;
   for (std::size_t i = 0; i < width; i += lanes) hn::Store(hn::Mul(hn::Load(d, sums + i), shrinks), d, sums + i);
+}
+
+// The same for a vector of rows and the scores [keys, kSlabRows] that begin with theirs. Returns the factors by which
+// to rescale the earlier sums.
+inline hn::Vec<Floats> weigh_rows(std::size_t keys, float* HWY_RESTRICT row_largest, float* HWY_RESTRICT row_totals,
+                                  float* HWY_RESTRICT scores) {
+  const Floats d;
+  const auto before = hn::Load(d, row_largest);
+  auto largest = before;
+  for (std::size_t j = 0; j < keys; ++j) {
+    const auto score = hn::Load(d, scores + j * kSlabRows);
+    largest = hn::IfThenElse(hn::Gt(score, largest), score, largest);
+  }
+  auto total = hn::Zero(d);
+  for (std::size_t j = 0; j < keys; ++j) {
+    const auto weight = math::exp_below_zero(d, hn::Sub(hn::Load(d, scores + j * kSlabRows), largest));
+    total = hn::Add(total, weight);
+    hn::Store(weight, d, scores + j * kSlabRows);
+  }
+  const auto shrinks =
+      hn::IfThenElse(hn::Eq(before, largest), hn::Set(d, 1.0F), math::exp_below_zero(d, hn::Sub(before, largest)));
+  hn::Store(largest, d, row_largest);
+  hn::Store(hn::MulAdd(hn::Load(d, row_totals), shrinks, total), d, row_totals);
+  return shrinks;
+}
+
+// REQUIRES: whole vectors.
+inline void scale_row(float factor, std::size_t elements, float* row) {
+  const Floats d;
+  const auto factors = hn::Set(d, factor);
+  for (std::size_t i = 0; i < elements; i += hn::Lanes(d))
+    hn::Store(hn::Mul(hn::Load(d, row + i), factors), d, row + i);
 }
 
 }  // namespace tiles

@@ -7,14 +7,20 @@ namespace shunt::attention {
 Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t shares) {
   const std::uint32_t heads = args.query.extents[2] / args.kv_heads;
   Groups groups;
+  const auto items = [&](std::uint64_t block_tokens) {
+    return (tokens + block_tokens - 1) / block_tokens * groups.count;
+  };
   for (std::uint32_t parts = 1; parts <= heads; ++parts) {
     if (heads % parts != 0) continue;
     groups.heads = heads / parts;
     groups.count = args.kv_heads * parts;
-    groups.block_tokens = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(kBlockRows) / groups.heads);
-    const std::uint64_t blocks = (tokens + groups.block_tokens - 1) / groups.block_tokens;
-    if (groups.heads <= kBlockRows && blocks * groups.count >= shares) break;
+    groups.block_tokens = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(kSlabRows) / groups.heads);
+    if (groups.heads <= kSlabRows && items(groups.block_tokens) >= shares) break;
   }
+  auto slabs = static_cast<std::uint32_t>(kBlockRows / kSlabRows);
+  while (slabs > 1 && items(std::uint64_t{groups.block_tokens} * slabs) < std::uint64_t{kItemsPerShare} * shares)
+    slabs /= 2;
+  groups.block_tokens *= slabs;
   return groups;
 }
 
@@ -51,18 +57,20 @@ GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::ui
 }
 
 std::uint64_t scratch_bytes(std::size_t width) {
-  const std::size_t floats = 2 * kBlockRows * width + 2 * kTileKeys * width + kBlockRows * kTileKeys;
-  return floats * sizeof(float) + kBlockRows * sizeof(RowState);
+  const std::size_t floats =
+      2 * kBlockRows * width + 2 * kTileKeys * tile_pitch(width) + kSlabRows * kTileKeys + 2 * kBlockRows;
+  return floats * sizeof(float);
 }
 
 Scratch scratch_at(std::byte* memory, std::size_t width) {
   Scratch scratch;
   scratch.query = reinterpret_cast<float*>(memory);
   scratch.sums = scratch.query + kBlockRows * width;
-  scratch.rows = scratch.sums + kBlockRows * width;
-  scratch.columns = scratch.rows + kTileKeys * width;
-  scratch.scores = scratch.columns + kTileKeys * width;
-  scratch.states = reinterpret_cast<RowState*>(scratch.scores + kBlockRows * kTileKeys);
+  scratch.keys = scratch.sums + kBlockRows * width;
+  scratch.values = scratch.keys + kTileKeys * tile_pitch(width);
+  scratch.scores = scratch.values + kTileKeys * tile_pitch(width);
+  scratch.largest = scratch.scores + kSlabRows * kTileKeys;
+  scratch.totals = scratch.largest + kBlockRows;
   return scratch;
 }
 

@@ -7,24 +7,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "ops/attention/attention.h"
 
 namespace shunt::attention {
 
-inline constexpr std::size_t kTileKeys = 64;
+inline constexpr std::size_t kTileKeys = 96;
+// Rows whose scores of a tile are computed, weighed and used while they stay in the nearest cache.
+inline constexpr std::size_t kSlabRows = 48;
+// Rows, at most, that share the conversion of a tile.
+inline constexpr std::size_t kBlockRows = 4 * kSlabRows;
+// Blocks shrink to one slab rather than leave a share with fewer items than this.
+inline constexpr std::uint32_t kItemsPerShare = 4;
+// Rows of the left operand that a matrix product keeps in registers: keys of a tile or rows of a slab.
 inline constexpr std::size_t kMultiplyRows = 6;
-inline constexpr std::size_t kBlockRows = 48;
-static_assert(kBlockRows % kMultiplyRows == 0);
+static_assert(kSlabRows % kMultiplyRows == 0 && kTileKeys % kMultiplyRows == 0);
 // Up to this many rows use one dot product per key; more are multiplied as matrices.
 inline constexpr std::size_t kFewRows = 4;
-
-// State of the online softmax of one row.
-struct RowState {
-  float largest = std::numeric_limits<float>::lowest();
-  float total = 0;
-};
 
 // How heads are grouped. Groups get smaller if there would otherwise be fewer of them than shares.
 struct Groups {
@@ -78,14 +77,18 @@ struct GroupRange {
 
 inline std::size_t padded_width(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
+// Floats from one row of a tile to the next. The gap spreads equal columns of the rows over the sets of a cache.
+inline std::size_t tile_pitch(std::size_t width) { return width + 16; }
+
 // Each thread's scratch of floats, aligned to 64 bytes.
 struct Scratch {
-  float* query = nullptr;      // [kBlockRows, width]
-  float* sums = nullptr;       // [kBlockRows, width]
-  float* rows = nullptr;       // [kTileKeys, width], keys or values
-  float* columns = nullptr;    // [width, kTileKeys], keys transposed
-  float* scores = nullptr;     // [kBlockRows, kTileKeys]
-  RowState* states = nullptr;  // [kBlockRows]
+  float* query = nullptr;    // few rows: [kSlabRows, width]; many: [kBlockRows / kSlabRows, width, kSlabRows]
+  float* sums = nullptr;     // [kBlockRows, width]
+  float* keys = nullptr;     // [kTileKeys, pitch]
+  float* values = nullptr;   // [kTileKeys, pitch]
+  float* scores = nullptr;   // few rows: [kSlabRows, kTileKeys]; many: [kTileKeys, kSlabRows] of the current slab
+  float* largest = nullptr;  // [kBlockRows], the largest score so far
+  float* totals = nullptr;   // [kBlockRows], the sum of weights relative to it
 };
 [[nodiscard]] std::uint64_t scratch_bytes(std::size_t width);
 [[nodiscard]] Scratch scratch_at(std::byte* memory, std::size_t width);
