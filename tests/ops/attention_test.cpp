@@ -194,6 +194,79 @@ TEST(Attention, SinksSoftCapAndWindowAreAsTheFormulaSays) {
   }
 }
 
+// Prompts with few threads, whose blocks have several slabs: also with slabs that begin within a token's heads, with
+// all of a block's rows, and with tokens among them that see nothing.
+std::vector<Setting> settings_of_several_slabs() {
+  std::vector<std::pair<int, int>> blind = prompt(0, 10, 60);
+  for (const std::size_t token : {3U, 7U, 8U}) blind[token].second = -1;
+  blind[12].second = 100000;
+  std::swap(blind[20], blind[41]);
+  return {
+      {.heads = 10,
+       .kv_heads = 2,
+       .head_dim = 100,
+       .page_tokens = 7,
+       .sequence_pages = 40,
+       .tokens = prompt(0, 90, 73)},
+      {.heads = 32, .kv_heads = 1, .head_dim = 32, .tokens = prompt(1, 0, 17)},
+      {.heads = 2,
+       .kv_heads = 2,
+       .head_dim = 160,
+       .page_tokens = 16,
+       .sequence_pages = 14,
+       .tokens = prompt(0, 0, 197)},
+      {.heads = 4, .kv_heads = 2, .head_dim = 24, .page_tokens = 16, .sequence_pages = 8, .tokens = blind},
+  };
+}
+
+TEST(Attention, BlocksOfSeveralSlabsAreAsTheFormulaSays) {
+  for (const Setting& plain : settings_of_several_slabs())
+    for (const std::uint32_t window : {0U, 20U, 100U}) {
+      Setting setting = plain;
+      setting.window = window;
+      setting.soft_cap = window == 20 ? 3.0F : 0.0F;
+      const Step step = step_of(setting, 17);
+      SCOPED_TRACE(step.use().text() + " window " + std::to_string(window));
+      const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
+      for_each_simd_target([&] {
+        for (const std::uint32_t threads : {1U, 2U})
+          EXPECT_LE(nmse(values_of(run_kernel(simd(), step.use(), threads).output), expected),
+                    info_of(Op::attention).tolerance);
+      });
+    }
+}
+
+// Blocks have as many tokens as the number of threads suggests.
+TEST(Attention, ManyRowsDoNotDependOnTheNumberOfThreads) {
+  for (const std::uint32_t window : {0U, 20U}) {
+    const Step step = step_of({.heads = 4,
+                               .kv_heads = 4,
+                               .head_dim = 80,
+                               .page_tokens = 5,
+                               .sequence_pages = 30,
+                               .tokens = prompt(2, 17, 130),
+                               .window = window},
+                              19);
+    for_each_simd_target([&] {
+      const auto expected = run_kernel(simd(), step.use(), 1).output.bytes;
+      for (const std::uint32_t threads : {2U, 3U, 13U})
+        EXPECT_EQ(run_kernel(simd(), step.use(), threads).output.bytes, expected) << threads;
+    });
+  }
+}
+
+TEST(Attention, ASinkThatIsNoNumberIsLeftOut) {
+  for (const int tokens : {1, 20}) {
+    Step step = step_of({.heads = 4, .kv_heads = 2, .head_dim = 24, .tokens = prompt(0, 30, tokens)}, 5);
+    step.sinks = tensor_of(DType::F32, {4}, {1, kNan, -kInfinity, 2});
+    const std::vector<double> expected = values_of(run_kernel(scalar(), step.use()).output);
+    for (const double value : expected) EXPECT_TRUE(std::isfinite(value));
+    for_each_simd_target([&] {
+      EXPECT_LE(nmse(values_of(run_kernel(simd(), step.use(), 2).output), expected), info_of(Op::attention).tolerance);
+    });
+  }
+}
+
 TEST(Attention, EachAdditionChangesTheResult) {
   const Setting plain{.heads = 4, .kv_heads = 2, .head_dim = 40, .tokens = prompt(0, 30, 12)};
   Setting window = plain;
@@ -273,7 +346,8 @@ TEST(Attention, PositionsWithoutAPageAreLeftOut) {
     setting.tokens = prompt(1, 100, static_cast<int>(tokens));
     Step step = step_of(setting, 5);
     std::vector<double> pages = values_of(step.pages);
-    for (const std::size_t hole : {16U, 18U, 24U, 25U}) pages[hole] = hole % 2 == 0 ? -1 : 1e9;
+    // The last five hold positions 64 to 103 of the sequence, across the end of a tile.
+    for (const std::size_t hole : {16U, 18U, 24U, 25U, 26U, 27U, 28U}) pages[hole] = hole % 2 == 0 ? -1 : 1e9;
     step.pages = tensor_of(DType::I32, {kSequences, 16}, pages);
     const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
     for_each_simd_target([&] {

@@ -1,12 +1,13 @@
 // Runs CPU kernels on concrete operands without a device: tensors of random numbers, views of them, and a runner that
 // plays every thread of every phase in turn.
 //
-// The runner fills the result and the scratch memory with a pattern and surrounds the result with guard bytes. A test
-// thus sees which elements were written, and that nothing beyond them was. Single-threaded.
+// The runner fills the result with a pattern and the scratch memory with NaN and surrounds both with guard bytes. A
+// test thus sees which elements were written, and that nothing beyond them was. Single-threaded.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -34,6 +35,7 @@ class GuardedBytes {
     offset_ = kGuardBytes + (64 - start % 64) % 64;
   }
   GuardedBytes(GuardedBytes&&) = default;
+  void fill(std::byte byte) { std::fill_n(data(), size_, byte); }
   [[nodiscard]] std::byte* data() { return storage_.data() + offset_; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool guards_are_intact() const {
@@ -202,6 +204,9 @@ inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, s
   GuardedBytes shared(work.shared_scratch_bytes);
   std::vector<GuardedBytes> scratch;
   for (std::uint32_t share = 0; share < shares; ++share) scratch.emplace_back(work.thread_scratch_bytes);
+  constexpr std::byte kNanByte{0xFF};
+  shared.fill(kNanByte);
+  for (GuardedBytes& own : scratch) own.fill(kNanByte);
   std::vector<const std::byte*> inputs;
   for (const Tensor* input : use.inputs) inputs.push_back(input == nullptr ? nullptr : input->data());
   if (bound.output().kind == TensorKind::state) {

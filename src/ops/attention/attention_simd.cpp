@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "ops/attention/attention.h"
 #include "ops/attention/tile.h"
@@ -110,7 +108,7 @@ class Attention {
     weigh_slab(all, first_row, rows, columns);
     for_each_columns<kValueVectors>(width_, [&](auto vectors, std::size_t column) HWY_ATTR {
       for (std::size_t row = 0; row < rows; row += kMultiplyRows) {
-        const KeySpan span = strip_spans_[row / kMultiplyRows];
+        const KeySpan span = product_spans_[row / kMultiplyRows];
         if (span.begin >= span.end) continue;
         multiply_block<vectors, true>({scratch_.scores + span.begin * kSlabRows + row, 1, kSlabRows},
                                       scratch_.values + span.begin * pitch_ + column, pitch_, span.end - span.begin,
@@ -119,7 +117,7 @@ class Attention {
     });
   }
 
-  // Positions of the current tile that rows see, as indices.
+  // A range of indices into the current tile; empty unless begin < end.
   struct KeySpan {
     std::size_t begin = kTileKeys;
     std::size_t end = 0;
@@ -129,26 +127,27 @@ class Attention {
 
   // Finds what each of the slab's rows sees and each kMultiplyRows of them see together.
   void find_spans(const Block& block, std::size_t first_row, std::size_t rows) {
-    std::fill(strip_spans_, std::end(strip_spans_), KeySpan());
+    std::fill(product_spans_, std::end(product_spans_), KeySpan());
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t token = token_of(block, first_row + row);
       spans_[row] = {args_.window == 0 ? 0 : tile_index(step_.first(args_, token)),
                      tile_index(step_.visible(args_.table, token))};
-      strip_spans_[row / kMultiplyRows].add(spans_[row]);
+      product_spans_[row / kMultiplyRows].add(spans_[row]);
     }
   }
 
   // Returns what the slab's rows from one to another see together.
   [[nodiscard]] KeySpan span_of(std::size_t begin, std::size_t end) const {
     KeySpan all;
-    for (std::size_t i = begin / kMultiplyRows; i * kMultiplyRows < end; ++i) all.add(strip_spans_[i]);
+    for (std::size_t i = begin / kMultiplyRows; i * kMultiplyRows < end; ++i) all.add(product_spans_[i]);
     return all;
   }
 
   // Turns the slab's scores into weights, zero where a row does not see a position.
   void weigh_slab(KeySpan all, std::size_t first_row, std::size_t rows, std::size_t columns) {
     float* const scores = scratch_.scores + all.begin * kSlabRows;
-    if (args_.soft_cap > 0) cap_scores(args_.soft_cap, scores, (all.end - all.begin) * kSlabRows);
+    for (std::size_t key = all.begin; args_.soft_cap > 0 && key < all.end; ++key)
+      cap_scores(args_.soft_cap, scratch_.scores + key * kSlabRows, columns);
     for (std::size_t row = 0; row < rows; ++row) {
       hide_scores(row, all.begin, std::min(spans_[row].begin, all.end));
       hide_scores(row, std::max(spans_[row].end, all.begin), all.end);
@@ -260,7 +259,7 @@ class Attention {
   void add_sink(std::uint64_t head, std::size_t row) {
     if (args_.has_sinks == 0) return;
     const float sink = call_.in<float>(6)[head * args_.sink_stride];
-    if (sink <= scratch_.largest[row]) return;
+    if (!(sink > scratch_.largest[row])) return;
     scratch_.largest[row] = sink;
     scratch_.totals[row] = 1;
   }
@@ -271,7 +270,7 @@ class Attention {
   }
 
   // Finds the next tile: positions from `next` on that have a page. Returns false if there are none. Tiles end at
-  // multiples of kTileKeys, so that what is summed together does not depend on where a block begins.
+  // multiples of kTileKeys, so that what many rows sum together does not depend on where a block begins.
   bool find_tile(const Block& block, std::uint64_t& next) {
     const std::uint64_t row_bytes = args_.kv_heads * head_bytes_;
     count_ = 0;
@@ -311,7 +310,7 @@ class Attention {
 
   // Returns how many positions of the tile precede this one.
   [[nodiscard]] std::size_t tile_index(std::uint64_t position) const {
-    if (position > positions_[count_ - 1]) return count_;
+    if (position > positions_[count_ - 1]) return count_;  // most rows see whole tiles
     return static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, position) - positions_);
   }
 
@@ -357,7 +356,7 @@ class Attention {
   const std::byte* values_[kTileKeys];
   // What the rows of the current slab see of the tile.
   KeySpan spans_[kSlabRows];
-  KeySpan strip_spans_[kSlabRows / kMultiplyRows];
+  KeySpan product_spans_[kSlabRows / kMultiplyRows];
 };
 
 int run(const CpuCall& call) {

@@ -1,13 +1,15 @@
 // Attention's work on one tile of keys or values in F32; compiled once per instruction set.
 //
-// Rows are padded with zeros to whole vectors, so nothing here has a remainder. All pointers are aligned to 64 bytes.
-// Included by attention_simd.cpp after hwy/highway.h, within foreach_target.
+// Rows are padded with zeros to whole vectors. Rows that fill up a block of a product may hold anything; they are never
+// stored. Pointers are aligned to vectors. Included by attention_simd.cpp after hwy/highway.h, within foreach_target.
 #if defined(SHUNT_OPS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_ATTENTION_TILE_INL_H_
 #undef SHUNT_OPS_ATTENTION_TILE_INL_H_
 #else
 #define SHUNT_OPS_ATTENTION_TILE_INL_H_
 #endif
+
+#include <type_traits>
 
 #include "ops/attention/tile.h"
 #include "ops/float_rows-inl.h"
@@ -21,8 +23,7 @@ namespace tiles {
 
 using namespace shunt::attention;
 
-// Columns, in vectors, of the block of kMultiplyRows rows of results that a product keeps in registers: columns of
-// values, and rows of queries.
+// Vectors of columns that a product keeps in registers for each of its rows: of values, and of rows of queries.
 constexpr std::size_t kValueVectors = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
 constexpr std::size_t kQueryVectors = HWY_TARGET == HWY_AVX3 ? 3 : kValueVectors;
 
@@ -59,15 +60,15 @@ HWY_NOINLINE void multiply_block(Left a, const float* HWY_RESTRICT b, std::size_
     }
 }
 
-// Calls block(columns, column) for the blocks of columns that make up `columns`, the first argument being a constant in
-// vectors: kVectors as often as possible, then 1.
-template <std::size_t kVectors, class Block>
-HWY_INLINE void for_each_columns(std::size_t columns, Block block) {
+// Calls use(vectors, column) for neighbouring vectors that cover `columns`: kVectors at a time, then one. REQUIRES:
+// whole vectors.
+template <std::size_t kVectors, class Use>
+HWY_INLINE void for_each_columns(std::size_t columns, Use use) {
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t column = 0;
   for (; column + kVectors * lanes <= columns; column += kVectors * lanes)
-    block(std::integral_constant<std::size_t, kVectors>(), column);
-  for (; column < columns; column += lanes) block(std::integral_constant<std::size_t, 1>(), column);
+    use(std::integral_constant<std::size_t, kVectors>(), column);
+  for (; column < columns; column += lanes) use(std::integral_constant<std::size_t, 1>(), column);
 }
 
 // in [rows, columns] -> out [columns, rows]. REQUIRES: rows and columns are multiples of 4.
@@ -261,8 +262,8 @@ inline void weigh_row(std::size_t seen, std::size_t width, float& row_largest, f
   for (std::size_t i = 0; i < width; i += lanes) hn::Store(hn::Mul(hn::Load(d, sums + i), shrinks), d, sums + i);
 }
 
-// The same for a vector of rows and the scores [keys, kSlabRows] that begin with theirs. Returns the factors by which
-// to rescale the earlier sums.
+// The online softmax of a vector of rows. Turns their scores [keys, kSlabRows] into weights, and returns the factors
+// for the earlier sums.
 inline hn::Vec<Floats> weigh_rows(std::size_t keys, float* HWY_RESTRICT row_largest, float* HWY_RESTRICT row_totals,
                                   float* HWY_RESTRICT scores) {
   const Floats d;

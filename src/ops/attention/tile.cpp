@@ -24,6 +24,9 @@ Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t 
   return groups;
 }
 
+// What a row costs apart from its keys, in keys.
+constexpr std::uint64_t kRowCost = 64;
+
 Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups, std::uint64_t first,
                std::uint64_t tokens) {
   Block block{.first = first, .sequence = step.sequence(args.table, first)};
@@ -34,10 +37,9 @@ Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups&
     // A token that sees nothing does not limit where to begin.
     if (visible != 0) block.begin = block.visible == 0 ? begin : std::min(block.begin, begin);
     block.visible = std::max(block.visible, visible);
+    block.cost += visible - begin + kRowCost;
     ++block.tokens;
   }
-  // The constant stands for a row's cost apart from its keys.
-  block.cost = block.tokens * (block.visible - block.begin + kTileKeys);
   return block;
 }
 

@@ -2,7 +2,7 @@
 //
 // A block is a run of neighbouring tokens of one sequence; a group is some query heads of one key head. The rows of a
 // block and a group (token after token, head after head) share keys and values, which are converted to F32 once per
-// tile for all of them.
+// tile for all of them. A slab is as many of these rows as are multiplied by a tile at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 namespace shunt::attention {
 
 inline constexpr std::size_t kTileKeys = 96;
-// Rows whose scores of a tile are computed, weighed and used while they stay in the nearest cache.
+// Rows whose scores of a tile are computed, weighed and used while they stay in the first-level cache.
 inline constexpr std::size_t kSlabRows = 48;
 // Rows, at most, that share the conversion of a tile.
 inline constexpr std::size_t kBlockRows = 4 * kSlabRows;
-// Blocks shrink to one slab rather than leave a share with fewer items than this.
+// Blocks are halved, down to one slab, while a share would have fewer items, each a block and a group, than this.
 inline constexpr std::uint32_t kItemsPerShare = 4;
-// Rows of the left operand that a matrix product keeps in registers: keys of a tile or rows of a slab.
+// Rows of results that a product keeps in registers.
 inline constexpr std::size_t kMultiplyRows = 6;
 static_assert(kSlabRows % kMultiplyRows == 0 && kTileKeys % kMultiplyRows == 0);
+static_assert(kSlabRows % 16 == 0 && kTileKeys % 16 == 0, "they are whole vectors");
 // Up to this many rows use one dot product per key; more are multiplied as matrices.
 inline constexpr std::size_t kFewRows = 4;
 
