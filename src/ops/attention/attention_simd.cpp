@@ -354,7 +354,7 @@ class Attention {
   std::uint64_t positions_[kTileKeys];
   const std::byte* keys_[kTileKeys];
   const std::byte* values_[kTileKeys];
-  // What the rows of the current slab see of the tile.
+  // Positions of the tile that the current slab's rows see: each row, and the rows of each product together.
   KeySpan spans_[kSlabRows];
   KeySpan product_spans_[kSlabRows / kMultiplyRows];
 };

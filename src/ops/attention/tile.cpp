@@ -24,7 +24,7 @@ Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t 
   return groups;
 }
 
-// What a row costs apart from its keys, in keys.
+// The cost of a row apart from its keys, in keys.
 constexpr std::uint64_t kRowCost = 64;
 
 Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups, std::uint64_t first,

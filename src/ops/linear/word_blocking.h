@@ -57,8 +57,9 @@ constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
 
 // Returns whether words multiply the dtype's weights by rounding them as well.
 constexpr bool rounds_weight(DType weight) { return weight == DType::F16 || weight == DType::BF16; }
-// Beside such weights: elements of either that share a scale, and the largest integers, of which so
-// many products fit 32 bits.
+
+// Beside such weights: elements of either factor that share a scale, and the largest integer. The products of a group
+// fit 32 bits.
 inline constexpr std::size_t kFineGroup = 32;
 inline constexpr std::int32_t kMostFine = 8191;
 static_assert(std::int64_t{kFineGroup} * kMostFine * kMostFine <= 0x7FFFFFFF);
@@ -82,8 +83,8 @@ struct FineWords {
 };
 static_assert(kWordBlock / kFineGroup <= WordsOfX::kSums);
 
-// Tiles have the blocks of those in bytes (byte_blocking.h): a strip, of weight rows, with its scales of groups of 16,
-// and the sums of all token rows.
+// Tiles have the block sizes of those in bytes (byte_blocking.h). A thread holds a strip of weight rows, with the
+// scales of its groups, and the sums of all token rows.
 static_assert(kWordBlock == kByteElements);
 inline constexpr std::size_t kWordStripBytes =
     kMostByteStripRows * (kByteElements * sizeof(std::int16_t) + kByteElements / 16 * sizeof(float));

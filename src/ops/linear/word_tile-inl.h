@@ -113,12 +113,12 @@ HWY_INLINE LaneSums add_pairs(LaneSums sum, LaneSums w, LaneSums x) {
   return sum;
 }
 
-// Returns where the words of a row begin whose pairs a strip has from pair `pair` on: 16 pairs of 32 elements, of which
-// WordsOfX has the even ones before the odd ones.
+// Returns where the words of a row begin whose pairs a strip has from an even pair on. WordsOfX has the even ones of 32
+// elements, eight pairs, before the odd ones.
 template <class X>
 constexpr std::size_t word_of_pair(std::size_t pair) {
   if constexpr (std::is_same_v<X, FineWords>) return 2 * pair;
-  return pair / 16 * 32 + pair % 16 / 2 * 2 + pair % 2 * 16;
+  return pair / 16 * 32 + pair % 16;
 }
 
 // sums[t][r] (+)= strip[r][..] * x[t][..] for kTokens token rows, from `row` on. `groups` of kGroup elements are there.
