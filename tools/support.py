@@ -42,8 +42,8 @@ and from what tests compute; a test compares. [measurements/](measurements/READM
 """
 ARCHITECTURES = """## Model architectures
 
-Tiny random models against Hugging Face transformers: the largest difference of a logit, relative to the largest logit, in
-F32, as the power of ten above twice what was found. [models.md](models.md) says more.
+Tiny random models against Hugging Face transformers: the largest difference of a logit, relative to the largest logit,
+with exact numerics, as the power of ten above twice what was found. [models.md](models.md) says more.
 
 """
 TOKENIZERS = """
