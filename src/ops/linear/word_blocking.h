@@ -27,7 +27,8 @@ inline constexpr std::size_t kWordElements = 128;
 inline constexpr float kMostWord = 32767;
 
 // Token rows of x as integers of 16 bits: elements are the scale of their block times the integer. The even elements of
-// each group of 32 come before its odd ones, since that is how bytes widen to words without crossing lanes.
+// each kWordStep (group_words-inl.h) come before the odd ones, since that is how bytes widen to words without crossing
+// lanes.
 struct WordsOfX {
   std::byte* memory = nullptr;  // aligned to 64 bytes
   std::size_t rows = 0;

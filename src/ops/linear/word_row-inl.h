@@ -1,9 +1,9 @@
 // linear in words, for few token rows: quants of the weight in registers, and x rounded to integers of 16 bits with a
 // scale for each 256 of them. Included by linear_simd.cpp, once per instruction set.
 //
-// Phase 1 rounds x. In phase 2 each thread unpacks weight rows 32 elements at a time and multiplies them by the token
-// rows. Vectors run along k. Products are summed exactly within a group; each group's sum becomes F32. Centres and
-// offsets of groups meet the sums of x over them.
+// Phase 1 rounds x. In phase 2 each thread unpacks weight rows kWordStep elements at a time and multiplies them by the
+// token rows. Vectors run along k. Products are summed exactly within a group; each group's sum becomes F32. Centres
+// and offsets of groups meet the sums of x over them.
 #if defined(SHUNT_OPS_WORD_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_WORD_ROW_INL_H_
 #undef SHUNT_OPS_WORD_ROW_INL_H_
@@ -15,21 +15,22 @@
 #include <cstring>
 #include <limits>
 
+#include "base/system/cpu_features.h"
 #include "ops/kernel.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/word_blocking.h"
-#include "ops/quantize/group_bytes-inl.h"
+#include "ops/quantize/group_words-inl.h"
 
 #if SHUNT_HAS_GROUP_BYTES
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-using WordTag = hn::FixedTag<std::int16_t, 16>;
 using WordSums = hn::Vec<hn::FixedTag<std::int32_t, 8>>;
 
-// Rounds 32 elements, writes their words, and returns sums of them: of the first sixteen in the lower half.
-HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* words) {
+// Rounds 32 elements, writes the words of the even ones and of the odd ones, and returns sums of them: of the first
+// sixteen in the lower half.
+HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* even_words, std::int16_t* odd_words) {
   const ScaleTag d;
   __m256i evens[2];
   __m256i odds[2];
@@ -43,8 +44,8 @@ HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* 
   const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   const __m256i even = _mm256_permutevar8x32_epi32(_mm256_packs_epi32(evens[0], evens[1]), in_order);
   const __m256i odd = _mm256_permutevar8x32_epi32(_mm256_packs_epi32(odds[0], odds[1]), in_order);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(words), even);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(words + 16), odd);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(even_words), even);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(odd_words), odd);
   const __m256i ones = _mm256_set1_epi16(1);
   return {_mm256_add_epi32(_mm256_madd_epi16(even, ones), _mm256_madd_epi16(odd, ones))};
 }
@@ -70,7 +71,8 @@ static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::si
     __m256i groups[4];
     for (std::size_t g = 0; g < 4; ++g) {
       const std::size_t at = part * kWordElements + 32 * g;
-      groups[g] = round_group(x + at, inverse, words + at).raw;
+      std::int16_t* const even = words + at / kWordStep * kWordStep + at % kWordStep / 2;
+      groups[g] = round_group(x + at, inverse, even, even + kWordStep / 2).raw;
     }
     const __m256i sum =
         _mm256_hadd_epi32(_mm256_hadd_epi32(groups[0], groups[1]), _mm256_hadd_epi32(groups[2], groups[3]));
@@ -78,81 +80,108 @@ static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::si
   }
 }
 
-// Returns the sums of pairs of products of 32 neighbours, those of the first sixteen in the lower half.
-HWY_INLINE WordSums multiply_group(GroupVec bytes, const std::int16_t* words) {
-  const WordTag d16;
-  const hn::RebindToUnsigned<WordTag> du16;
-  const auto both = hn::BitCast(du16, bytes);
-  const auto even = hn::BitCast(d16, hn::And(both, hn::Set(du16, 255)));
-  const auto odd = hn::BitCast(d16, hn::ShiftRight<8>(both));
-  return {_mm256_add_epi32(_mm256_madd_epi16(even.raw, hn::Load(d16, words).raw),
-                           _mm256_madd_epi16(odd.raw, hn::Load(d16, words + 16).raw))};
+// Returns the sums of pairs of products of kWordStep neighbours.
+template <bool kHasVnni>
+HWY_INLINE ProductSums multiply_step(const WordPair& weight, const std::int16_t* words) {
+#if HWY_TARGET == HWY_AVX3
+  const auto* const x = reinterpret_cast<const __m512i*>(words);
+  ProductSums sum = {_mm512_madd_epi16(weight.even.raw, x[0])};
+  if constexpr (kHasVnni) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(weight.odd.raw), "m"(x[1]));
+    return sum;
+  } else {
+    return hn::Add(sum, ProductSums{_mm512_madd_epi16(weight.odd.raw, x[1])});
+  }
+#else
+  const auto* const x = reinterpret_cast<const __m256i*>(words);
+  return {_mm256_add_epi32(_mm256_madd_epi16(weight.even.raw, x[0]), _mm256_madd_epi16(weight.odd.raw, x[1]))};
+#endif
 }
 
 // Lanes that are still to be added.
 struct WordTotal {
-  ScaleVec products;
+  ProductVec products;
   ScaleVec offsets;
 };
 
 // Adds 128 elements to a block's products and, for each token row, what its sums add. Those of x are `at` words from
 // the first.
-template <class Bytes, int kPart, std::size_t kTokens>
-HWY_INLINE void multiply_part(const Bytes& bytes, const std::int16_t* const (&words)[kTokens], std::size_t at,
-                              const float* const (&sums)[kTokens], std::size_t part, ScaleVec (&products)[kTokens],
+template <bool kHasVnni, class Words, int kPart, std::size_t kTokens>
+HWY_INLINE void multiply_part(const Words& weight, const std::int16_t* const (&words)[kTokens], std::size_t at,
+                              const float* const (&sums)[kTokens], std::size_t part, ProductVec (&products)[kTokens],
                               WordTotal (&totals)[kTokens]) {
-  const ScaleTag d;
-  const ScaleVec scales = bytes.scales(kPart);
-  ScaleVec offsets = scales;
-  if constexpr (Bytes::kCentre == 0) offsets = bytes.offsets(kPart);
-  const auto group = [&]<int kGroup>() {
-    const GroupVec quants = bytes.template bytes<kPart, kGroup>();
-    const ScaleVec scale = hn::Broadcast<kGroup>(scales);
+  const ProductTag d;
+  const auto scales = weight.scales(kPart);
+  const auto step = [&]<int kStep>() {
+    const WordPair quants = weight.template words<kPart, kStep>();
+    const ProductVec scale = weight.template scale<kStep>(scales);
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-      const WordSums sum = multiply_group(quants, words[t] + at + 32 * kGroup);
+      const ProductSums sum = multiply_step<kHasVnni>(quants, words[t] + at + kWordStep * kStep);
       products[t] = hn::MulAdd(hn::ConvertTo(d, sum), scale, products[t]);
     }
   };
-  group.template operator()<0>();
-  group.template operator()<1>();
-  group.template operator()<2>();
-  group.template operator()<3>();
-  HWY_UNROLL(4)
-  for (std::size_t t = 0; t < kTokens; ++t)
-    totals[t].offsets = hn::MulAdd(offsets, hn::LoadU(d, sums[t] + 8 * part), totals[t].offsets);
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (kWordElements / kWordStep == 4) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  if constexpr (Words::kHasOffsets) {
+    ScaleVec offsets = scales;
+    if constexpr (Words::kCentre == 0) offsets = weight.offsets(kPart);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t)
+      totals[t].offsets = hn::MulAdd(offsets, hn::LoadU(ScaleTag(), sums[t] + 8 * part), totals[t].offsets);
+  }
 }
 
-// Multiplies `elements` of a weight row, whole blocks of Bytes, by kTokens token rows from part `part` on. Blocks of a
+// Multiplies `elements` of a weight row, whole blocks of Words, by kTokens token rows from part `part` on. Blocks of a
 // row of x are `pitch` words apart.
-template <class Bytes, std::size_t kTokens>
+template <bool kHasVnni, class Words, std::size_t kTokens>
 HWY_INLINE void multiply_blocks(const std::byte* from, std::size_t elements,
                                 const std::int16_t* const (&words)[kTokens], std::size_t pitch,
                                 const float* const (&sums)[kTokens], const float* const (&scales)[kTokens],
                                 std::size_t part, WordTotal (&totals)[kTokens]) {
-  const ScaleTag d;
-  constexpr std::size_t kParts = Bytes::kElements / kWordElements;
+  const ProductTag d;
+  constexpr std::size_t kParts = Words::kElements / kWordElements;
   const std::size_t end = part + elements / kWordElements;
-  for (; part < end; part += kParts, from += Bytes::kBytes) {
-    prefetch(from, Bytes::kBytes);
-    const Bytes bytes(from);
-    ScaleVec products[kTokens];
+  for (; part < end; part += kParts, from += Words::kBytes) {
+    prefetch(from, Words::kBytes);
+    const Words weight(from);
+    ProductVec products[kTokens];
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) products[t] = hn::Zero(d);
     const std::size_t at = part / 2 * pitch + part % 2 * kWordElements;
-    multiply_part<Bytes, 0>(bytes, words, at, sums, part, products, totals);
+    multiply_part<kHasVnni, Words, 0>(weight, words, at, sums, part, products, totals);
     if constexpr (kParts == 2)
-      multiply_part<Bytes, 1>(bytes, words, at + kWordElements, sums, part + 1, products, totals);
+      multiply_part<kHasVnni, Words, 1>(weight, words, at + kWordElements, sums, part + 1, products, totals);
     HWY_UNROLL(4)
     for (std::size_t t = 0; t < kTokens; ++t)
       totals[t].products = hn::MulAdd(products[t], hn::Set(d, scales[t][part / 2]), totals[t].products);
   }
 }
 
+// Returns the sum over all lanes.
+template <class Words>
+HWY_INLINE float sum_of(const WordTotal& total) {
+  const ScaleTag d;
+#if HWY_TARGET == HWY_AVX3
+  ScaleVec lanes = hn::Add(hn::LowerHalf(total.products), hn::UpperHalf(d, total.products));
+#else
+  ScaleVec lanes = total.products;
+#endif
+  if constexpr (Words::kHasOffsets) {
+    constexpr float kFactor = Words::kCentre == 0 ? 1 : -Words::kCentre;
+    lanes = hn::MulAdd(total.offsets, hn::Set(d, kFactor), lanes);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, lanes));
+}
+
 // Computes the weight rows of `range` for kTokens token rows from `row` on.
-template <DType kDType, std::size_t kTokens>
+template <bool kHasVnni, DType kDType, std::size_t kTokens>
 HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
                                      std::size_t row, const float* const* residual, float* const* out, Range range) {
-  using Bytes = GroupBytes<kDType>;
-  const ScaleTag d;
+  using Words = GroupWords<kDType>;
+  const ProductTag d;
   const std::int16_t* words[kTokens];
   const float* sums[kTokens];
   const float* scales[kTokens];
@@ -166,22 +195,23 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
   for (std::uint64_t r = range.begin; r < range.end; ++r) {
     const std::byte* const from = weight + r * args.weight_row_bytes;
     WordTotal totals[kTokens];
-    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = {hn::Zero(d), hn::Zero(d)};
-    multiply_blocks<Bytes>(from, whole, words, pitch, sums, scales, 0, totals);
-    if constexpr (Bytes::kElements == kWordElements) {
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = {hn::Zero(d), hn::Zero(ScaleTag())};
+    multiply_blocks<kHasVnni, Words>(from, whole, words, pitch, sums, scales, 0, totals);
+    if constexpr (Words::kElements == kWordElements) {
       if (whole != args.k) {
         // Blocks of zeros fill up the last part.
-        alignas(64) std::byte rest[Bytes::kBytes] = {};
-        const std::size_t begin = whole / kWordElements * Bytes::kBytes;
-        std::memcpy(rest, from + begin, (args.k - whole) / 32 * (Bytes::kBytes / 4));
-        multiply_blocks<Bytes>(rest, kWordElements, words, pitch, sums, scales, whole / kWordElements, totals);
+        alignas(64) std::byte rest[Words::kBytes] = {};
+        const std::size_t begin = whole / kWordElements * Words::kBytes;
+        std::memcpy(rest, from + begin, (args.k - whole) / 32 * (Words::kBytes / 4));
+        const std::byte* blocks = rest;
+        forget_register(blocks);  // gcc warns of what is prefetched beyond
+        multiply_blocks<kHasVnni, Words>(blocks, kWordElements, words, pitch, sums, scales, whole / kWordElements,
+                                         totals);
       }
     }
     for (std::size_t t = 0; t < kTokens; ++t) {
-      constexpr float kOffsetFactor = Bytes::kCentre == 0 ? 1 : -Bytes::kCentre;
-      const auto lanes = hn::MulAdd(totals[t].offsets, hn::Set(d, kOffsetFactor), totals[t].products);
       const float* const add = residual[row + t];
-      out[row + t][r] = hn::GetLane(hn::SumOfLanes(d, lanes)) + (add == nullptr ? 0 : add[r]);
+      out[row + t][r] = sum_of<Words>(totals[t]) + (add == nullptr ? 0 : add[r]);
     }
   }
 }
@@ -192,8 +222,15 @@ HWY_INLINE void multiply_words(const LinearArgs& args, const std::byte* weight, 
                                const float* const* residual, float* const* out, Range range) {
   std::size_t t = 0;
   const auto take = [&]<std::size_t kTokens>() {
-    for (; t + kTokens <= x.rows; t += kTokens)
-      multiply_word_rows<kDType, kTokens>(args, weight, x, t, residual, out, range);
+    for (; t + kTokens <= x.rows; t += kTokens) {
+#if HWY_TARGET == HWY_AVX3
+      if (cpu_features().avx512_vnni) {
+        multiply_word_rows<true, kDType, kTokens>(args, weight, x, t, residual, out, range);
+        continue;
+      }
+#endif
+      multiply_word_rows<false, kDType, kTokens>(args, weight, x, t, residual, out, range);
+    }
   };
   take.template operator()<4>();
   take.template operator()<2>();
@@ -221,11 +258,10 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Returns up to how many token rows this instruction set multiplies in words with the row kernel; 0: none. Each token
-// row takes as many instructions with AVX-512 as with AVX2, while products of F32 take half.
+// Returns up to how many token rows this instruction set multiplies in words with the row kernel; 0: none.
 inline std::size_t most_word_rows(DType dtype) {
 #if SHUNT_HAS_GROUP_BYTES
-  constexpr std::size_t kMost = HWY_TARGET == HWY_AVX3 ? 2 : 8;
+  constexpr std::size_t kMost = 8;
   return for_words_of(dtype, []<DType>() {}) ? kMost : 0;
 #else
   static_cast<void>(dtype);

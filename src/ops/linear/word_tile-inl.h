@@ -117,6 +117,7 @@ HWY_INLINE LaneSums add_pairs(LaneSums sum, LaneSums w, LaneSums x) {
 // elements, eight pairs, before the odd ones.
 template <class X>
 constexpr std::size_t word_of_pair(std::size_t pair) {
+  static_assert(kWordStep == 32);
   if constexpr (std::is_same_v<X, FineWords>) return 2 * pair;
   return pair / 16 * 32 + pair % 16;
 }

@@ -203,8 +203,10 @@ struct GroupBytes<DType::Q4_K> : SuperBlock<Q4_KBlock, 0> {
     return mask_bits(shift_right<kGroup % 2 * 4>(both), 15);
   }
 
- private:
+ protected:
   const std::byte* block_;
+
+ private:
   KScales k_;
 };
 
@@ -266,8 +268,10 @@ struct GroupBytes<DType::Q6_K> : SuperBlock<Q6_KBlock, 32> {
     return hn::Or(mask_bits(shift_right<kGroup / 2 * 4>(low), 15), mask_bits(upper, 0x30));
   }
 
- private:
+ protected:
   const std::byte* block_;
+
+ private:
   alignas(16) std::int8_t scales_[16];
 };
 
@@ -347,8 +351,10 @@ struct GroupBytes<DType::IQ4_XS> : SuperBlock<IQ4_XSBlock, 128> {
     return load_level_group(block_ + offsetof(IQ4_XSBlock, quants) + 64 * kPart + 16 * kGroup, kCodebook, kCentre);
   }
 
- private:
+ protected:
   const std::byte* block_;
+
+ private:
   alignas(32) float scales_[8];
 };
 
