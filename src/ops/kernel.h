@@ -4,7 +4,7 @@
 //   x_args.h    plain-data arguments, one header for C++, CUDA and GLSL (args.h)
 //   x.h         the function that derives them from an OpCall, for every backend
 //   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
-//   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets
+//   x_simd.cpp  `const CpuKernel x_simd`: optional; vectors of the processor, by Highway or by another folder's kernels
 // A kernel is called once for each share of each phase, from several threads at once; a phase begins when the one
 // before has ended. A running kernel allocates nothing.
 #pragma once

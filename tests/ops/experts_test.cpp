@@ -7,9 +7,9 @@
 #include "ops/each_target.h"
 #include "ops/integer_rounding.h"
 #include "ops/kernel_case.h"
-#include "ops/linear/byte_blocking.h"
-#include "ops/linear/linear_blocking.h"
+#include "ops/linear/row_products.h"
 #include "ops/quantize/encode.h"
+#include "ops/rounded_factors.h"
 
 namespace shunt::test::experts_tests {
 namespace {
@@ -92,8 +92,17 @@ struct Element {
   double magnitude = 0;  // of the summands: the sum itself may cancel
 };
 
-// Returns the result, with x rounded to bytes for some of the uses.
-std::vector<Element> elements_of(const Inputs& inputs, const std::vector<bool>& is_rounded) {
+// Rounds neighbours of a row of x as products in integers do.
+void round_row(Arithmetic arithmetic, std::span<float> row) {
+  if (arithmetic != Arithmetic::bytes && arithmetic != Arithmetic::words) return;
+  const bool in_words = arithmetic == Arithmetic::words;
+  const std::size_t group = in_words ? kWordBlock : kByteXGroup;
+  for (std::size_t i = 0; i < row.size(); i += group)
+    round_to_integers(in_words ? kMostWord : 127, row.subspan(i, std::min(group, row.size() - i)));
+}
+
+// Returns the result if each use is multiplied in its arithmetic.
+std::vector<Element> elements_of(const Inputs& inputs, const std::vector<Arithmetic>& arithmetics) {
   const Shape& shape = inputs.weight.operand.shape;
   const std::uint32_t columns = shape[2];
   const std::vector<double> x = values_of(inputs.x);
@@ -109,17 +118,17 @@ std::vector<Element> elements_of(const Inputs& inputs, const std::vector<bool>& 
     const auto from =
         x.begin() + static_cast<std::ptrdiff_t>((has_row_for_each ? use : use / inputs.ids.operand.shape[1]) * columns);
     std::vector<float> row(from, from + columns);
-    for (std::size_t i = 0; is_rounded[use] && i < columns; i += 32)
-      round_to_integers(127, std::span(row).subspan(i, 32));
+    round_row(arithmetics[use], row);
+    const Factors x_factors = factors_of(row, arithmetics[use]);
     for (std::size_t i = 0; i < shape[1]; ++i) {
       const std::size_t matrix_row = static_cast<std::size_t>(slots[use]) * shape[1] + i;
+      const Factors factors = factors_of(std::span(weight).subspan(matrix_row * columns, columns), arithmetics[use]);
       const double added = inputs.has_bias ? bias[matrix_row] : 0;
       Element element{added, std::abs(added)};
       for (std::size_t column = 0; column < columns; ++column) {
-        const double product =
-            static_cast<double>(weight[matrix_row * columns + column]) * static_cast<double>(row[column]);
-        element.sum += product;
-        element.magnitude += std::abs(product);
+        const double one = product(factors, column, x_factors, column);
+        element.sum += one;
+        element.magnitude += std::abs(one);
       }
       result[use * shape[1] + i] = element;
     }
@@ -129,7 +138,7 @@ std::vector<Element> elements_of(const Inputs& inputs, const std::vector<bool>& 
 
 std::vector<double> formula(const Inputs& inputs) {
   std::vector<double> sums;
-  for (const Element& element : elements_of(inputs, std::vector<bool>(inputs.ids.operand.shape.elements())))
+  for (const Element& element : elements_of(inputs, std::vector(inputs.ids.operand.shape.elements(), Arithmetic::f32)))
     sums.push_back(element.sum);
   return sums;
 }
@@ -245,15 +254,16 @@ constexpr DType kQuantized[] = {
 #undef SHUNT_IF_quantized
 #undef SHUNT_IF_integer
 
-// Returns a case with numerics that allow bytes.
-KernelCase in_bytes(const Inputs& inputs) {
+// Returns a case that may round whatever the fastest arithmetic rounds.
+KernelCase in_fewer_bits(const Inputs& inputs) {
   KernelCase use = inputs.use();
   use.numerics = Numerics::fast;
   return use;
 }
 
-bool multiplies_in_bytes(const KernelCase& use) {
-  return simd().arithmetic(BoundCase(use).call()) == Arithmetic::bytes;
+ProductRule rule_of(const KernelCase& use) {
+  const BoundCase bound(use);
+  return product_rule(bound.call(), use.inputs[2]->operand.shape[0], use.inputs[0]->operand.shape.columns());
 }
 
 // Five of six experts are held. One of them has as many uses as the dot kernel takes beside bytes, one has one more,
@@ -275,40 +285,51 @@ Inputs uneven_inputs(const Setting& setting, std::uint64_t seed) {
   return inputs;
 }
 
-// Returns which uses are multiplied in bytes: those of tokens before `valid` of matrices with many such uses.
-std::vector<bool> rounded_uses(const Inputs& inputs, std::uint32_t valid) {
+Arithmetic arithmetic_of_rows(const ProductRule& rule, std::size_t rows) {
+  if (rows > few_rows_beside(rule.many)) return rule.many;
+  return rows <= rule.word_rows ? Arithmetic::words : Arithmetic::f32;
+}
+
+// Returns how each use of a quantized weight is multiplied if those of tokens before `valid` count: the uses of a
+// matrix together, a batch at a time.
+std::vector<Arithmetic> arithmetics_of(const KernelCase& use, const Inputs& inputs, std::uint32_t valid) {
+  const ProductRule rule = rule_of(use);
   const std::vector<int> slots = slots_of(inputs);
-  const auto end = slots.begin() + std::ptrdiff_t{valid} * inputs.ids.operand.shape[1];
-  std::vector<bool> result;
-  for (const int slot : slots)
-    result.push_back(std::count(slots.begin(), end, slot) > static_cast<std::ptrdiff_t>(kDotRowsBesideBytes));
+  const std::size_t uses = std::size_t{valid} * inputs.ids.operand.shape[1];
+  std::vector<Arithmetic> result(slots.size(), Arithmetic::f32);
+  for (std::size_t i = 0; i < uses; ++i) {
+    const auto begin = slots.begin();
+    const auto before = static_cast<std::size_t>(std::count(begin, begin + static_cast<std::ptrdiff_t>(i), slots[i]));
+    const auto all = static_cast<std::size_t>(std::count(begin, begin + static_cast<std::ptrdiff_t>(uses), slots[i]));
+    const std::size_t first = before / kBatchRows * kBatchRows;
+    const bool is_alone = inputs.ids.operand.shape[0] == 1;
+    result[i] = arithmetic_of_rows(rule, is_alone ? 1 : std::min<std::size_t>(all - first, kBatchRows));
+  }
   return result;
 }
 
-void expect_elements(const KernelResult& result, const std::vector<Element>& expected) {
-  const std::vector<double> actual = values_of(result.output);
+void expect_elements(const std::vector<double>& actual, const std::vector<Element>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i)
     ASSERT_NEAR(actual[i], expected[i].sum, 1e-6 * expected[i].magnitude) << "element " << i;
 }
 
 // Compares every element with double sums, and the results of all numbers of threads with each other.
-void check_in_bytes(const Inputs& inputs) {
-  const KernelCase use = in_bytes(inputs);
+void check_in_fewer_bits(const Inputs& inputs) {
+  const KernelCase use = in_fewer_bits(inputs);
   const std::uint32_t tokens = inputs.ids.operand.shape[0];
-  const std::vector<Element> rounded = elements_of(inputs, rounded_uses(inputs, tokens));
-  const std::vector<Element> exact = elements_of(inputs, rounded_uses(inputs, 0));
-  for_each_simd_target([&] {
+  const auto check = [&] {
     SCOPED_TRACE(use.text());
     const KernelResult result = run_kernel(simd(), use);
     ASSERT_EQ(result.declined, "");
-    expect_elements(result, multiplies_in_bytes(use) ? rounded : exact);
+    expect_elements(values_of(result.output), elements_of(inputs, arithmetics_of(use, inputs, tokens)));
     for (const std::uint32_t threads : {3U, 17U})
       EXPECT_EQ(run_kernel(simd(), use, threads).output.bytes, result.output.bytes) << threads << " threads";
-  });
+  };
+  for_each_simd_target(check);
 }
 
-TEST(Experts, InBytesRoundOnlyXOfManyUses) {
+TEST(Experts, InFewerBitsRoundAsUsesAreMany) {
   std::uint64_t seed = 20;
   for (const DType weight : kQuantized)
     for (const bool row_for_each : {false, true}) {
@@ -318,40 +339,46 @@ TEST(Experts, InBytesRoundOnlyXOfManyUses) {
       few.tokens = 30;
       few.rows = 101;
       few.bias = row_for_each;
-      check_in_bytes(uneven_inputs(few, ++seed));
+      check_in_fewer_bits(uneven_inputs(few, ++seed));
       Setting many = setting;  // more uses of one expert than a batch
       many.tokens = 280;
       many.rows = 7;
-      check_in_bytes(uneven_inputs(many, ++seed));
+      check_in_fewer_bits(uneven_inputs(many, ++seed));
     }
 }
 
-TEST(Experts, InBytesTakeAllUsesOfOneExpert) {
-  for (const std::uint32_t tokens : {8U, 9U, 10U})
-    check_in_bytes(
+TEST(Experts, InFewerBitsTakeAllUsesOfOneExpert) {
+  for (const std::uint32_t tokens : {1U, 8U, 9U, 10U})
+    check_in_fewer_bits(
         inputs_of({.weight = DType::Q4_0, .tokens = tokens, .used = 1, .experts = 1, .rows = 40, .columns = 32}, 31));
 }
 
-TEST(Experts, InBytesOnlyValidTokensCount) {
+// Words of eight rows with 32 columns take more room than these rows in F32, and no multiple of a cache line.
+TEST(Experts, SeveralExpertsWithManyUsesOfFewColumns) {
+  check_in_fewer_bits(
+      inputs_of({.weight = DType::Q4_0, .tokens = 8, .used = 12, .experts = 2, .rows = 40, .columns = 32}, 35));
+  check_in_fewer_bits(
+      inputs_of({.weight = DType::Q8_0, .tokens = 90, .used = 1, .experts = 2, .rows = 40, .columns = 32}, 36));
+}
+
+TEST(Experts, InFewerBitsOnlyValidTokensCount) {
   Inputs inputs = uneven_inputs({.weight = DType::Q4_1, .tokens = 40, .used = 2, .rows = 9, .columns = 64}, 32);
   inputs.x = bucket(inputs.x);
-  KernelCase use = in_bytes(inputs);
+  KernelCase use = in_fewer_bits(inputs);
   for_each_simd_target([&] {
     for (const std::uint32_t valid : {0U, 1U, 5U, 12U, 40U}) {
       use.parameters.tokens = valid;
       SCOPED_TRACE(use.text());
-      std::vector<Element> expected = elements_of(inputs, rounded_uses(inputs, multiplies_in_bytes(use) ? valid : 0));
+      std::vector<Element> expected = elements_of(inputs, arithmetics_of(use, inputs, valid));
       expected.resize(std::size_t{valid} * 2 * 9);
       const KernelResult result = run_kernel(simd(), use, 3);
       EXPECT_TRUE(rows_are_untouched(result.output, valid));
-      const std::vector<double> actual = leading_values(result.output, valid);
-      for (std::size_t i = 0; i < expected.size(); ++i)
-        ASSERT_NEAR(actual[i], expected[i].sum, 1e-6 * expected[i].magnitude) << "element " << i;
+      expect_elements(leading_values(result.output, valid), expected);
     }
   });
 }
 
-TEST(Experts, InBytesWhatIsNoNumberMakesTheRowsOfItsTokenSo) {
+TEST(Experts, InFewerBitsWhatIsNoNumberMakesTheRowsOfItsTokenSo) {
   const Inputs inputs =
       inputs_of({.weight = DType::Q4_K, .tokens = 40, .used = 2, .experts = 3, .rows = 20, .columns = 256}, 33);
   for (const double odd : {kInfinity, -kInfinity, kNan}) {
@@ -360,14 +387,14 @@ TEST(Experts, InBytesWhatIsNoNumberMakesTheRowsOfItsTokenSo) {
     x[7 * 256 + 100] = odd;
     changed.x = tensor_of(DType::F32, inputs.x.operand.shape, x);
     for_each_simd_target([&] {
-      const std::vector<double> result = values_of(run_kernel(simd(), in_bytes(changed), 2).output);
+      const std::vector<double> result = values_of(run_kernel(simd(), in_fewer_bits(changed), 2).output);
       for (std::size_t i = 0; i < result.size(); ++i)
         EXPECT_EQ(std::isfinite(result[i]), i / (std::size_t{2} * 20) != 7) << odd << " element " << i;
     });
   }
 }
 
-TEST(Experts, MultiplyInBytesWhereLinearDoes) {
+TEST(Experts, MultiplyAsLinearDoes) {
   for_each_simd_target([] {
     for (const DType weight : kQuantized)
       for (const Numerics numerics : {Numerics::exact, Numerics::automatic, Numerics::fast})
@@ -379,9 +406,9 @@ TEST(Experts, MultiplyInBytesWhereLinearDoes) {
           const Tensor x = tensor_of(DType::F32, {tokens, 256});
           const Tensor matrix = tensor_of(weight, {5, 256}, TensorKind::weight);
           const KernelCase product{.op = Op::linear, .inputs = {&x, &matrix}, .numerics = numerics};
-          const Arithmetic of_linear = cpu_family("linear").simd->arithmetic(BoundCase(product).call());
-          if (of_linear == Arithmetic::bf16) continue;  // by matrix tiles, which experts do not take
-          EXPECT_EQ(multiplies_in_bytes(use), of_linear == Arithmetic::bytes) << use.text();
+          const CpuKernel& linear = *cpu_family("linear").simd;
+          EXPECT_EQ(simd().arithmetic(BoundCase(use).call()), linear.arithmetic(BoundCase(product).call()))
+              << use.text();
         }
   });
 }

@@ -1,5 +1,5 @@
 // linear in bytes, for many token rows: quants of the weight, and x rounded to integers of 8 bits with a scale for each
-// 32 of them. Included by linear_simd.cpp and experts_simd.cpp, once per instruction set.
+// 32 of them. Included by row_products_simd.cpp, once per instruction set.
 //
 // Phase 1 rounds x. In phase 2 each thread unpacks a strip of weight rows, 256 elements of k at a time, with rows side
 // by side in a vector, and multiplies it by all token rows. Products of bytes are summed exactly; each group's sum

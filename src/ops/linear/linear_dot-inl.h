@@ -1,5 +1,5 @@
 // linear for few token rows. Vectors run along k, and each sum over k is folded at the end. Included by
-// linear_simd.cpp, once per instruction set.
+// row_products_simd.cpp, once per instruction set.
 //
 // One token row reads the weight's blocks straight into its accumulators (see also linear_groups-inl.h). Memory limits
 // its speed or, with few bits per weight, decoding. With two or more rows, a strip of four weight rows is decoded once

@@ -1,4 +1,5 @@
-// linear for many token rows. Vectors run along the token rows. Included by linear_simd.cpp, once per instruction set.
+// linear for many token rows. Vectors run along the token rows. Included by row_products_simd.cpp, once per instruction
+// set.
 //
 // Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. In phase 2 each
 // thread decodes a block of weight rows, kTileElements of k at a time, and multiplies it by every panel

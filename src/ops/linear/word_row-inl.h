@@ -1,5 +1,5 @@
 // linear in words, for few token rows: quants of the weight in registers, and x rounded to integers of 16 bits with a
-// scale for each 256 of them. Included by linear_simd.cpp, once per instruction set.
+// scale for each 256 of them. Included by row_products_simd.cpp, once per instruction set.
 //
 // Phase 1 rounds x. In phase 2 each thread unpacks weight rows kWordStep elements at a time and multiplies them by the
 // token rows. Vectors run along k. Products are summed exactly within a group; each group's sum becomes F32. Centres

@@ -1,5 +1,5 @@
 // linear in words, for many token rows: weights whose bytes are too large to be summed in pairs, and weights of 16-bit
-// floating dtypes, which are rounded like x. Included by linear_simd.cpp, once per instruction set.
+// floating dtypes, which are rounded like x. Included by row_products_simd.cpp, once per instruction set.
 //
 // Phase 1 rounds x, for quantized weights as for few rows (word_row-inl.h). In phase 2 each thread unpacks strips of
 // weight rows as in bytes (byte_tile-inl.h), but to words. Products are summed exactly within a group; each group's sum
