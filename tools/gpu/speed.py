@@ -62,11 +62,16 @@ class Work:
                         "-ntg", str(self.generate), "-npl", str(self.sequences), "--output-format", "jsonl")
             result = json.loads(next(line for line in lines.splitlines() if line.startswith("{")))
             return {self.name("generate"): result["speed_tg"]}
-        shape = ["-p", str(self.prompt), "-n", str(self.generate)] if self.depth == 0 else ["-p", "0", "-n", str(self.generate)]
-        depth = ["-d", str(self.depth)] if self.depth else []
-        rows = json.loads(run(str(pathlib.Path(folder) / "llama-bench"), *given, *shape, *depth, "-r",
-                              str(options.repetitions), "-o", "json"))
+        bench = str(pathlib.Path(folder) / "llama-bench")
+        rows = json.loads(run(bench, *given, *self.shape_for(bench), "-r", str(options.repetitions), "-o", "json"))
         return {self.name("prompt" if row["n_gen"] == 0 else "generate"): row["avg_ts"] for row in rows}
+
+    def shape_for(self, bench: str) -> list:
+        if self.depth == 0:
+            return ["-p", str(self.prompt), "-n", str(self.generate)]
+        if "--n-depth" in run(bench, "--help"):
+            return ["-p", "0", "-n", str(self.generate), "-d", str(self.depth)]
+        return ["-p", "0", "-n", "0", "-gp", f"{self.depth},{self.generate}"]  # forks from before that option
 
     def phases(self) -> tuple:
         return ("prompt", "generate") if self.depth == 0 else ("generate",)
