@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "base/system/cpu_features.h"
+
 namespace shunt::test {
 
 // REQUIRES: no kernel runs on another thread at the same time.
@@ -20,6 +22,23 @@ void for_each_simd_target(Body body) {
     body();
   }
   hwy::SetSupportedTargetsForTest(0);
+}
+
+// Runs a test body with AVX-512 as if the processor had no matrix tiles, and again as if it had no VNNI either; not at
+// all if it has none. REQUIRES: no kernel runs on another thread at the same time.
+template <class Body>
+void for_each_fewer_features(Body body) {
+  CpuFeatures fewer = cpu_features();
+  for (bool* const feature : {&fewer.amx_bf16, &fewer.avx512_vnni}) {
+    if (!*feature) continue;
+    *feature = false;
+    SCOPED_TRACE(fewer.avx512_vnni ? "without AMX" : "without AMX and VNNI");
+    set_cpu_features_for_test(&fewer);
+    hwy::SetSupportedTargetsForTest(HWY_AVX3);
+    body();
+    hwy::SetSupportedTargetsForTest(0);
+    set_cpu_features_for_test(nullptr);
+  }
 }
 
 }  // namespace shunt::test

@@ -327,6 +327,7 @@ void check_in_fewer_bits(const Inputs& inputs) {
       EXPECT_EQ(run_kernel(simd(), use, threads).output.bytes, result.output.bytes) << threads << " threads";
   };
   for_each_simd_target(check);
+  for_each_fewer_features(check);
 }
 
 TEST(Experts, InFewerBitsRoundAsUsesAreMany) {

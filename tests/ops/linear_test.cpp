@@ -18,6 +18,7 @@
 #include "ops/simd_targets.h"
 // Must follow simd_targets.h:
 #include "hwy/targets.h"
+#include "ops/each_target.h"
 #include "ops/integer_rounding.h"
 #include "ops/kernel.h"
 #include "ops/linear/few_rows.h"
@@ -236,6 +237,15 @@ void check_everywhere(const Case& c) {
   });
 }
 
+// Does the same, and again without what no instruction set includes.
+void check_on_each_processor(const Case& c) {
+  check_everywhere(c);
+  test::for_each_fewer_features([&] {
+    SCOPED_TRACE(c.text());
+    check(*cpu_family("linear").simd, c, 1e-12);
+  });
+}
+
 class LinearOf : public ::testing::TestWithParam<DType> {};
 
 TEST_P(LinearOf, AgreesWithDoubleSumsOnAwkwardShapes) {
@@ -301,16 +311,16 @@ TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
   for (const std::uint32_t k : columns_of(GetParam()))
     for (const std::uint32_t rows : {1U, 2U, 3U, 7U, 8U, 9U, 16U, 17U, 23U, 40U})
       for (const std::uint32_t m : {6U, 37U, 130U}) {
-        check_everywhere({.weight = GetParam(),
-                          .x = seed % 3 == 0 ? DType::F16 : DType::F32,
-                          .rows = rows,
-                          .k = k,
-                          .m = m,
-                          .threads = 1 + seed % 3,
-                          .residual = seed % 2 == 0,
-                          .padding = seed % 5,
-                          .seed = seed,
-                          .numerics = numerics});
+        check_on_each_processor({.weight = GetParam(),
+                                 .x = seed % 3 == 0 ? DType::F16 : DType::F32,
+                                 .rows = rows,
+                                 .k = k,
+                                 .m = m,
+                                 .threads = 1 + seed % 3,
+                                 .residual = seed % 2 == 0,
+                                 .padding = seed % 5,
+                                 .seed = seed,
+                                 .numerics = numerics});
         ++seed;
       }
   const Case many{.weight = GetParam(),
@@ -319,11 +329,11 @@ TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
                   .m = 30,
                   .threads = 2,
                   .numerics = Numerics::automatic};
-  check_everywhere(many);
+  check_on_each_processor(many);
   for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 17U, 47U, 48U, 515U}) {
     Case some = many;
     some.valid = valid;
-    check_everywhere(some);
+    check_on_each_processor(some);
   }
 }
 
@@ -392,7 +402,7 @@ TEST(Linear, RoundedWhatIsNoNumberMakesItsRowSo) {
   constexpr std::uint32_t k = 256;
   constexpr std::uint32_t m = 20;
   std::mt19937 random(3);
-  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+  const auto check_kernel = [&](const CpuKernel& kernel, const std::string& name) {
     for (const auto& [dtype, rows] : {std::pair(DType::Q4_K, 12U),
                                       {DType::Q4_0, 12U},
                                       {DType::Q6_K, 12U},
@@ -417,7 +427,9 @@ TEST(Linear, RoundedWhatIsNoNumberMakesItsRowSo) {
         for (const float v : rounded(std::vector<float>(std::size_t{rows} * k, little)))
           EXPECT_LE(std::abs(v), 1e-26F) << name << " " << little;
     }
-  });
+  };
+  for_each_kernel(check_kernel);
+  test::for_each_fewer_features([&] { check_kernel(*cpu_family("linear").simd, "simd"); });
 }
 
 TEST(Linear, LeadingAxesAreRowsWithStridesOfTheirOwn) {

@@ -44,9 +44,14 @@ bool system_has_amx() {
 }
 #endif
 
+const CpuFeatures* for_test = nullptr;
+
 }  // namespace
 
+void set_cpu_features_for_test(const CpuFeatures* features) { for_test = features; }
+
 const CpuFeatures& cpu_features() {
+  if (for_test != nullptr) return *for_test;
   static const CpuFeatures kFeatures = [] {
     CpuFeatures found;
 #if defined(__x86_64__)

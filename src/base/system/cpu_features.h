@@ -13,4 +13,7 @@ struct CpuFeatures {
 // permission to use AMX, for all threads of the process; any thread.
 [[nodiscard]] const CpuFeatures& cpu_features();
 
+// Makes the process use these instead, which the processor must have; null: its own again. REQUIRES: no kernel runs.
+void set_cpu_features_for_test(const CpuFeatures* features);
+
 }  // namespace shunt

@@ -20,9 +20,8 @@
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/word_row-inl.h"
 
-// AVX2 multiplies words twice as fast as F32. With AVX-512 it has not been measured.
 #undef SHUNT_HAS_WORD_TILES
-#define SHUNT_HAS_WORD_TILES (HWY_TARGET == HWY_AVX2)
+#define SHUNT_HAS_WORD_TILES SHUNT_HAS_GROUP_BYTES
 
 #if SHUNT_HAS_WORD_TILES
 HWY_BEFORE_NAMESPACE();
@@ -30,7 +29,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 
 // Token rows of a tile, for whose sums there are registers.
-inline constexpr std::size_t kWordTileTokens = 6;
+inline constexpr std::size_t kWordTileTokens = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
 // Weight rows side by side, two words of each row together.
 struct WordStrip {
@@ -107,23 +106,34 @@ HWY_NOINLINE void round_strip(const std::byte* weight, std::size_t row_bytes, st
 }
 
 // Returns sum + the products of two neighbours in each lane. Written in assembly because gcc adds products first, and
-// sums, then in memory, last.
+// sums, then in memory, last; and because Highway compiles this pass without VNNI.
+template <bool kHasVnni>
 HWY_INLINE LaneSums add_pairs(LaneSums sum, LaneSums w, LaneSums x) {
-  asm("vpaddd %1, %0, %0" : "+x"(sum.raw) : "x"(_mm256_madd_epi16(w.raw, x.raw)));
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kHasVnni)
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+  else
+    asm("vpaddd %1, %0, %0" : "+v"(sum.raw) : "v"(_mm512_madd_epi16(w.raw, x.raw)));
+#else
+  if constexpr (kHasVnni)
+    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum.raw) : "x"(w.raw), "x"(x.raw));
+  else
+    asm("vpaddd %1, %0, %0" : "+x"(sum.raw) : "x"(_mm256_madd_epi16(w.raw, x.raw)));
+#endif
   return sum;
 }
 
-// Returns where the words of a row begin whose pairs a strip has from an even pair on. WordsOfX has the even ones of 32
-// elements, eight pairs, before the odd ones.
+// Returns where the words of a row begin whose pairs a strip has from an even pair on. WordsOfX has the even ones of a
+// step before the odd ones.
 template <class X>
 constexpr std::size_t word_of_pair(std::size_t pair) {
-  static_assert(kWordStep == 32);
   if constexpr (std::is_same_v<X, FineWords>) return 2 * pair;
-  return pair / 16 * 32 + pair % 16;
+  constexpr std::size_t kPairs = kWordStep / 2;
+  return pair / kPairs * kWordStep + pair % kPairs;
 }
 
 // sums[t][r] (+)= strip[r][..] * x[t][..] for kTokens token rows, from `row` on. `groups` of kGroup elements are there.
-template <std::size_t kGroup, std::size_t kTokens, class X>
+template <bool kHasVnni, std::size_t kGroup, std::size_t kTokens, class X>
 HWY_NOINLINE void word_tile(const WordStrip& strip, const X& x, std::size_t row, std::size_t block, std::size_t groups,
                             float* HWY_RESTRICT sums) {
   constexpr bool kIsFine = std::is_same_v<X, FineWords>;
@@ -132,12 +142,12 @@ HWY_NOINLINE void word_tile(const WordStrip& strip, const X& x, std::size_t row,
   const hn::RebindToSigned<BlockTag> di;
   const std::int16_t* const words = x.words(row, block);
   BlockVec totals[kTokens][2];
-  HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+  HWY_UNROLL(12) for (std::size_t t = 0; t < kTokens; ++t) {
     HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) totals[t][v] = hn::Zero(d);
   }
   for (std::size_t g = 0; g < groups; ++g) {
     LaneSums products[kTokens][2];
-    HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+    HWY_UNROLL(12) for (std::size_t t = 0; t < kTokens; ++t) {
       HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) products[t][v] = hn::Zero(di);
     }
     const std::int16_t* const from = words + word_of_pair<X>(g * kPairs);
@@ -146,17 +156,17 @@ HWY_NOINLINE void word_tile(const WordStrip& strip, const X& x, std::size_t row,
       HWY_UNROLL(2) for (std::size_t odd = 0; odd < 2; ++odd) {
         const auto low = hn::Load(di, reinterpret_cast<const std::int32_t*>(w[odd][0]));
         const auto high = hn::Load(di, reinterpret_cast<const std::int32_t*>(w[odd][kBlockLanes]));
-        HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+        HWY_UNROLL(12) for (std::size_t t = 0; t < kTokens; ++t) {
           std::int32_t pair;
-          std::memcpy(&pair, from + t * kWordBlock + (kIsFine ? 2 * (k + odd) : k + 16 * odd), sizeof(pair));
+          std::memcpy(&pair, from + t * kWordBlock + (kIsFine ? 2 * (k + odd) : k + kWordStep / 2 * odd), sizeof(pair));
           const auto tokens = hn::Set(di, pair);
-          products[t][0] = add_pairs(products[t][0], low, tokens);
-          products[t][1] = add_pairs(products[t][1], high, tokens);
+          products[t][0] = add_pairs<kHasVnni>(products[t][0], low, tokens);
+          products[t][1] = add_pairs<kHasVnni>(products[t][1], high, tokens);
         }
       }
     }
     const BlockVec scales[2] = {hn::Load(d, strip.scales[g]), hn::Load(d, strip.scales[g] + kBlockLanes)};
-    HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+    HWY_UNROLL(12) for (std::size_t t = 0; t < kTokens; ++t) {
       HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
         auto scale = scales[v];
         if constexpr (kIsFine)
@@ -165,7 +175,7 @@ HWY_NOINLINE void word_tile(const WordStrip& strip, const X& x, std::size_t row,
       }
     }
   }
-  HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+  HWY_UNROLL(12) for (std::size_t t = 0; t < kTokens; ++t) {
     auto scale = hn::Set(d, 1);
     if constexpr (!kIsFine) scale = hn::Set(d, x.scales(row + t)[block]);
     HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
@@ -182,8 +192,13 @@ HWY_INLINE void multiply_word_strip(const WordStrip& strip, const X& x, std::siz
   const std::size_t groups = (elements + kGroup - 1) / kGroup;
   std::size_t t = 0;
   const auto take = [&]<std::size_t kTokens>() {
-    for (; t + kTokens <= x.rows; t += kTokens)
-      word_tile<kGroup, kTokens>(strip, x, t, block, groups, sums + t * kByteBlockRows);
+    for (; t + kTokens <= x.rows; t += kTokens) {
+      float* const to = sums + t * kByteBlockRows;
+      if (multiplies_fours())
+        word_tile<true, kGroup, kTokens>(strip, x, t, block, groups, to);
+      else
+        word_tile<false, kGroup, kTokens>(strip, x, t, block, groups, to);
+    }
   };
   take.template operator()<kWordTileTokens>();
   take.template operator()<kWordTileTokens / 2>();
