@@ -132,6 +132,43 @@ TEST(MappedFile, ReleaseGivesBackEveryPageThatLiesInside) {
   EXPECT_EQ(present_pages(path), 1U);
 }
 
+TEST(MappedFile, FetchBringsEveryPageOfTheSpanIn) {
+  TestFolder folder;
+  const std::string path = folder.file("pages");
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  constexpr std::size_t kPages = 2000;
+  write_bytes(path, std::vector<std::byte>(kPages * page - 10, std::byte{7}));
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.has_value());
+  ASSERT_EQ(present_pages(path), 0U);
+  (*file)->fetch(1000 * page + 1, page);  // bytes of two pages
+  EXPECT_GE(present_pages(path), 2U);
+  EXPECT_LT(present_pages(path), 1000U) << "the system may map neighbours, but not all";
+  std::vector<unsigned char> in_memory(2);
+  const std::byte* const first = (*file)->bytes().data() + 1000 * page;
+  ASSERT_EQ(::mincore(const_cast<std::byte*>(first), 2 * page, in_memory.data()), 0);
+  EXPECT_EQ(in_memory[0] & in_memory[1] & 1, 1);
+  (*file)->fetch(kPages * page, 1);
+  (*file)->fetch(~std::uint64_t{0}, ~std::uint64_t{0});
+  EXPECT_LT(present_pages(path), 1000U);
+  (*file)->fetch(100, ~std::uint64_t{0});  // to the end
+  EXPECT_EQ(present_pages(path), kPages);
+  EXPECT_TRUE((*file)->health().has_value());
+}
+
+TEST(MappedFile, FetchingPagesThatTheFileHasLostLeavesTheRestReadable) {
+  TestFolder folder;
+  const std::string path = file_of_sevens(folder);
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.has_value());
+  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
+  (*file)->fetch(0, kBytes);
+  (*file)->fetch(50000, 100);
+  EXPECT_EQ((*file)->bytes()[4095], std::byte{7});
+  EXPECT_EQ((*file)->bytes()[50000], std::byte{0});
+  EXPECT_EQ((*file)->health().error().code, Code::io);
+}
+
 void exit_with_42(int) { ::_exit(42); }
 
 constexpr const char* kAnyFile = SHUNT_TEST_DATA "/tiny-llama-f16.gguf";

@@ -24,6 +24,16 @@ std::unexpected<Error> shrunk(std::string_view path, std::uint64_t bytes) {
                                     path, bytes));
 }
 
+// Has the system read and map pages, which it may be unable to. Returns false if it does not know how: Linux does from
+// 5.14 on.
+bool populate([[maybe_unused]] std::span<const std::byte> pages) {
+#if defined(MADV_POPULATE_READ)
+  return ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_POPULATE_READ) == 0 || errno != EINVAL;
+#else
+  return false;
+#endif
+}
+
 // Closes the file unless ownership was passed on.
 class Descriptor {
  public:
@@ -85,6 +95,18 @@ Status MappedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     offset += static_cast<std::uint64_t>(count);
   }
   return {};
+}
+
+void MappedFile::fetch(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (offset >= bytes_.size() || bytes == 0) return;
+  const std::uint64_t begin = offset / page * page;
+  const std::uint64_t end = offset + std::min(bytes, bytes_.size() - offset);
+  if (populate(bytes_.subspan(begin, end - begin))) return;
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_WILLNEED);
+  // The guard replaces pages that the file has lost.
+  for (std::uint64_t at = begin; at < end; at += page)
+    static_cast<void>(*static_cast<const volatile std::byte*>(&bytes_[at]));
 }
 
 void MappedFile::release(std::uint64_t offset, std::uint64_t bytes) const {

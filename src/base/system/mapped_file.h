@@ -37,6 +37,8 @@ class MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   // Reads through the file, not the mapping. Errors: io, also if the file has become shorter.
   [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Returns when the pages of the span are in memory and mapped. Missing ones stay so; health() reports them.
+  void fetch(std::uint64_t offset, std::uint64_t bytes) const;
   // Releases the pages wholly inside the span; touching them reads them from the file again.
   void release(std::uint64_t offset, std::uint64_t bytes) const;
   // Errors: io once the file is shorter than when it was mapped.

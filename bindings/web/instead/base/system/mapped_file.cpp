@@ -16,6 +16,7 @@ MappedFile::~MappedFile() { static_cast<void>(file_); }  // none was opened
 Status MappedFile::read(std::uint64_t, std::span<std::byte>) const {
   return fail(Code::unsupported, fmt::format("{}: a page cannot read files", path_));
 }
+void MappedFile::fetch(std::uint64_t, std::uint64_t) const {}
 void MappedFile::release(std::uint64_t, std::uint64_t) const {}
 Status MappedFile::health() const { return {}; }
 
