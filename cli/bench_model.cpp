@@ -146,7 +146,7 @@ Status execute(BenchModelOptions& options) {
                     "fewer tokens",
                     options.session.context, options.prompt, options.depth, options.generate));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  SHUNT_TRY_ASSIGN(const auto model, load_model(options.model, *runtime));
+  SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
   SHUNT_TRY_ASSIGN(const Measured measured, measure(*session, options));
   SHUNT_TRY(write_trace(*runtime, options.trace,

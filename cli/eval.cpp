@@ -143,7 +143,7 @@ Status execute(EvalOptions& options) {
   if (options.tokens) tokens = parse_ids(*options.tokens);
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  SHUNT_TRY_ASSIGN(const auto model, load_model(options.model, *runtime));
+  SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   if (options.text) {
     SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
   }

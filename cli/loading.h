@@ -13,10 +13,6 @@
 
 namespace shunt::cli {
 
-// Loads a model for devices. Reads a large file into memory with a progress line, unless the devices copy the weights:
-// they read the file themselves. Errors: those of Model::load(); interrupted.
-[[nodiscard]] Result<std::unique_ptr<models::Model>> load_model(const std::string& path, const Runtime& runtime);
-
 // Makes and loads a model of a shape and type of make_model(), with a progress line. Its file stays in `folder` only
 // until it is mapped. Errors: those of make_model() and Model::load().
 [[nodiscard]] Result<std::unique_ptr<models::Model>> random_model(std::string_view shape, std::string_view type,

@@ -21,7 +21,11 @@ namespace shunt::cli {
 namespace {
 
 using models::ChatTemplate;
+using models::Model;
 using models::Session;
+
+// Smaller models are read in a moment.
+constexpr std::uint64_t kLargeBytes = 128U << 20U;
 
 struct RunOptions {
   std::string model;
@@ -59,7 +63,7 @@ class Run {
   Status execute() {
     const Stopwatch watch;
     SHUNT_TRY_ASSIGN(runtime_, open_runtime(options_.runtime));
-    SHUNT_TRY_ASSIGN(model_, load_model(options_.model, *runtime_));
+    SHUNT_TRY_ASSIGN(model_, Model::load(options_.model));
     if (!options_.chat_template.empty())
       chosen_.emplace(ChatTemplate::named(options_.chat_template, model_->tokenizer()));
     if (options_.chat && !chat()) return std::unexpected(chat().error());
@@ -114,10 +118,14 @@ class Run {
       show(text);
       return written.has_value();
     };
+    const std::atomic<bool>& ending = catch_interrupts();
     on_prompt(0, tokens.size());
-    auto generation =
-        models::generate(*session_, tokens, options_.generate,
-                         {.on_text = on_text, .on_prompt = on_prompt, .interrupted = &catch_interrupts()});
+    // The first step waits for weights that are not in memory yet.
+    if (sum_.prompt_tokens == 0 && model_->weight_bytes() >= kLargeBytes)
+      line_.show(fmt::format("reading {}", options_.model));
+    auto generation = models::generate(*session_, tokens, options_.generate,
+                                       {.on_text = on_text, .on_prompt = on_prompt, .interrupted = &ending});
+    line_.clear();
     SHUNT_TRY(written);
     if (generation)
       add_up(*generation);

@@ -42,6 +42,10 @@ class WeightSource {
   // for devices that a submission may outlive.
   [[nodiscard]] virtual std::shared_ptr<const void> owner(std::size_t) { return nullptr; }
 
+  // Returns when these bytes of mapped() are in memory, so that reading them does not wait for a disk; a failure only
+  // costs time. The default is for sources that are in memory.
+  virtual void fetch(std::size_t /*index*/, std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+
   // Tells the source that the caller has copied these bytes, so it may release their pages.
   virtual void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) = 0;
 

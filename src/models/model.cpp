@@ -1,12 +1,14 @@
 #include "models/model.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
+
+#include "run/read_ahead.h"
 
 namespace shunt::models {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kReportBytes = 64U << 20U;
 
 }  // namespace
@@ -51,17 +53,21 @@ Status Model::warm(const Progress& progress) {
   const std::uint64_t total = weight_bytes();
   std::uint64_t done = 0;
   std::uint64_t reported = 0;
-  for (std::size_t index = 0; index < file_->weights().size(); ++index) {
-    const std::span<const std::byte> bytes = file_->mapped(index);
-    for (std::uint64_t offset = 0; offset < bytes.size(); offset += kPageBytes) {
-      // The volatile read pages the bytes in.
-      static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[offset]));
-      done += std::min(kPageBytes, bytes.size() - offset);
+  ReadAhead ahead(*file_);
+  const std::span<const WeightInfo> weights = file_->weights();
+  for (std::size_t index = 0; index < weights.size(); ++index)
+    for (std::uint64_t offset = 0; offset < weights[index].bytes; offset += kReportBytes) {
+      const std::uint64_t bytes = std::min(kReportBytes, weights[index].bytes - offset);
+      ahead.add(index, offset, bytes);
+      done += bytes;
       if (done - reported < kReportBytes) continue;
+      ahead.start();
+      ahead.wait();
       reported = done;
       if (!progress(done, total)) return file_->health();
     }
-  }
+  ahead.start();
+  ahead.wait();
   progress(total, total);
   return file_->health();
 }

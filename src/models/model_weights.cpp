@@ -33,6 +33,10 @@ std::span<const std::byte> ModelWeights::mapped(std::size_t index) {
   return is_made(index) ? made() : file_.mapped(index);
 }
 
+void ModelWeights::fetch(std::size_t index, std::uint64_t offset, std::uint64_t bytes) {
+  if (!is_made(index)) file_.fetch(index, offset, bytes);
+}
+
 void ModelWeights::release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) {
   if (!is_made(index)) file_.release(index, offset, bytes);
 }

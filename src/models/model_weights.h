@@ -22,6 +22,7 @@ class ModelWeights final : public WeightSource {
   [[nodiscard]] std::shared_ptr<const void> owner(std::size_t index) override {
     return is_made(index) ? nullptr : file_.owner(index);
   }
+  void fetch(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   [[nodiscard]] Status health() const override { return file_.health(); }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "base/units.h"
@@ -14,6 +15,19 @@
 #include "run/opened_devices.h"
 
 namespace shunt {
+namespace {
+
+// What slow disks and networks give.
+constexpr std::uint64_t kSlowestBytesPerSecond = 10'000'000;
+
+// A device that waits for the pages of its weights has not failed.
+std::chrono::nanoseconds with_time_to_read(std::uint64_t bytes, std::chrono::nanoseconds timeout) {
+  const std::chrono::nanoseconds more =
+      std::chrono::seconds((bytes + kSlowestBytesPerSecond - 1) / kSlowestBytesPerSecond);
+  return std::min(timeout, std::chrono::nanoseconds::max() - more) + more;
+}
+
+}  // namespace
 
 Runner::Runner(const Runtime& runtime, RunClient& client, const RunnerOptions& options)
     : runtime_(runtime),
@@ -103,10 +117,11 @@ Executable* Runner::find(Bucket bucket) const {
 }
 
 Submission Runner::next_submission(const Executable& executable, const Parameters& parameters) {
-  return {.parameters = parameters,
-          .step = runs_++,
-          .profile = options_.profile,
-          .timeout = device_pool_.timeout(executable.plan().predicted_us)};
+  return {
+      .parameters = parameters,
+      .step = runs_++,
+      .profile = options_.profile,
+      .timeout = with_time_to_read(weights_->bytes_to_read(), device_pool_.timeout(executable.plan().predicted_us))};
 }
 
 Status Runner::run(Executable& executable, const Submission& submission, bool is_full) {

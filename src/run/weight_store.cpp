@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <utility>
+
 namespace shunt {
 
 WeightStore::WeightStore(WeightSource* source, trace::Recorder* recorder)
     : source_(source), recorder_(recorder), loader_(source, recorder) {
   if (source_ == nullptr) return;
+  read_ahead_.emplace(*source_);
   for (std::size_t index = 0; index < source_->weights().size(); ++index)
     index_of_.emplace(source_->weights()[index].name, index);
 }
@@ -48,11 +52,15 @@ void WeightStore::expect(const TensorInfo& weight, const Device& device, Layout 
 
 Status WeightStore::finish() {
   expected_.clear();
+  if (const Device* const device = std::exchange(reads_in_place_, nullptr))
+    read_ahead_->start(device->memory_available().value_or(std::numeric_limits<std::uint64_t>::max()));
   return loader_.finish();
 }
 
 void WeightStore::abandon() noexcept {
   expected_.clear();
+  reads_in_place_ = nullptr;
+  if (read_ahead_) read_ahead_->forget();
   loader_.abandon();
 }
 
@@ -81,8 +89,11 @@ std::uint64_t WeightStore::copied_bytes() const {
 Result<WeightStore::Weight> WeightStore::load(const std::string& name, const WeightPart& part, Device& device,
                                               Layout layout) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
-    if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
+    if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index))) {
+      read_ahead_->add(part.index, part.offset, part.bytes);
+      reads_in_place_ = &device;
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
+    }
   if (const auto expected = expected_.extract(&device)) loader_.expect(device, expected.mapped());
   auto buffer = [&] {
     const trace::Span allocating(recorder_, trace::Kind::load, "allocating", device.info().id, part.bytes);

@@ -1,16 +1,18 @@
 // Finds or makes the copy of each weight in a memory pool: at most one per pool and layout, shared by all holders.
 //
-// A device that can address the source's memory gets it without a copy. Others get a copy, and its source pages are
-// released as they are consumed. Copies may be on their way until finish(). A copy ends with its last holder. The
-// sessions and computations of one source on one runtime share a store (Runtime::weights_of). The source must outlive
-// the store. One thread at a time.
+// A device that can address the source's memory gets it without a copy; threads then bring its pages in ahead of use.
+// Others get a copy, and its source pages are released as they are consumed. Copies may be on their way until finish().
+// A copy ends with its last holder. The sessions and computations of one source on one runtime share a store
+// (Runtime::weights_of). The source must outlive the store. One thread at a time.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "devices/device.h"
+#include "run/read_ahead.h"
 #include "run/weight_loader.h"
 #include "shunt/graph.h"
 #include "shunt/weights.h"
@@ -33,7 +35,8 @@ class WeightStore {
   // tensor or another dtype or shape; io; out_of_memory. REQUIRES: the weight can have the layout.
   [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device, Layout layout = Layout::rows);
 
-  // Waits until all copies have arrived. After an error, weights acquired since the last call must not be used.
+  // Waits until all copies have arrived, and begins to bring in what is used in place. After an error, weights acquired
+  // since the last call must not be used.
   [[nodiscard]] Status finish();
   void abandon() noexcept;
 
@@ -44,6 +47,8 @@ class WeightStore {
   [[nodiscard]] std::uint64_t copied_bytes() const;
   // Bytes copied to devices so far and the time that took, of weights freed since as well.
   [[nodiscard]] const WeightLoader::Loaded& loaded() const { return loader_.loaded(); }
+  // The bytes used in place that are on their way into memory. Safe from many threads.
+  [[nodiscard]] std::uint64_t bytes_to_read() const { return read_ahead_ ? read_ahead_->left() : 0; }
   // Errors: io once the source has lost bytes that programs read.
   [[nodiscard]] Status health() const { return source_ == nullptr ? Status{} : source_->health(); }
 
@@ -72,6 +77,8 @@ class WeightStore {
   std::map<Key, Copy> copies_;
   std::map<const Device*, std::uint64_t> expected_;  // bytes of which it does not know yet
   WeightLoader loader_;
+  std::optional<ReadAhead> read_ahead_;     // of what is used in place; none without a source
+  const Device* reads_in_place_ = nullptr;  // of those acquired since the last finish()
 };
 
 }  // namespace shunt

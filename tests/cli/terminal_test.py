@@ -46,7 +46,7 @@ class OnATerminal(CommandLine):
         self.assertIn("tokens/s", shown)
         self.assertIn("the context of 32 tokens is full; choose a larger one with -c, or begin a new chat", shown)
 
-    def test_a_large_model_shows_how_it_is_read_and_ctrl_c_ends_that(self):
+    def test_a_large_model_shows_that_it_is_read_and_ctrl_c_ends_that(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "large.gguf")
             self.assertEqual(shunt("make-model", "168m", "F16", path).returncode, 0)

@@ -189,11 +189,21 @@ std::span<const std::byte> GgufFile::mapped(std::size_t index) {
   return parts_[locations_[index].part].bytes.subspan(locations_[index].offset, weights_[index].bytes);
 }
 
+std::optional<GgufFile::Stretch> GgufFile::stretch_of(std::size_t index, std::uint64_t offset,
+                                                      std::uint64_t bytes) const {
+  if (index >= weights_.size() || offset > weights_[index].bytes) return std::nullopt;
+  const Location& location = locations_[index];
+  const MappedFile* const file = parts_[location.part].file.get();
+  if (file == nullptr) return std::nullopt;
+  return Stretch{file, location.offset + offset, std::min(bytes, weights_[index].bytes - offset)};
+}
+
+void GgufFile::fetch(std::size_t index, std::uint64_t offset, std::uint64_t bytes) {
+  if (const auto stretch = stretch_of(index, offset, bytes)) stretch->file->fetch(stretch->offset, stretch->bytes);
+}
+
 void GgufFile::release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) {
-  if (index >= weights_.size() || offset > weights_[index].bytes) return;
-  const Part& part = parts_[locations_[index].part];
-  if (part.file != nullptr)
-    part.file->release(locations_[index].offset + offset, std::min(bytes, weights_[index].bytes - offset));
+  if (const auto stretch = stretch_of(index, offset, bytes)) stretch->file->release(stretch->offset, stretch->bytes);
 }
 
 Status GgufFile::health() const {

@@ -56,6 +56,7 @@ class GgufFile final : public WeightSource {
   [[nodiscard]] std::shared_ptr<const void> owner(std::size_t index) override {
     return parts_[locations_[index].part].file;
   }
+  void fetch(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   [[nodiscard]] Status health() const override;
 
@@ -70,6 +71,15 @@ class GgufFile final : public WeightSource {
     std::uint64_t offset = 0;
   };
 
+  // Bytes of a part's file.
+  struct Stretch {
+    const MappedFile* file;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+
+  // Returns where bytes of a tensor are, as far as it has them; nothing if no file holds them.
+  [[nodiscard]] std::optional<Stretch> stretch_of(std::size_t index, std::uint64_t offset, std::uint64_t bytes) const;
   // Adds the tensors of another part.
   void append(Part part, GgufHeader& header);
   // Opens all parts of the model; `path` is part number `given`.

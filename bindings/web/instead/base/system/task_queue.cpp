@@ -1,4 +1,4 @@
-// A queue without threads: WebAssembly has no other thread here. Its caller runs all tasks while it waits.
+// A queue without threads: WebAssembly has no other thread here. Its caller runs a batch when it starts it.
 #include "base/system/task_queue.h"
 
 namespace shunt {
@@ -7,12 +7,12 @@ TaskQueue::TaskQueue(std::uint32_t) {}
 
 TaskQueue::~TaskQueue() = default;
 
-void TaskQueue::start(Batch&) {}
+void TaskQueue::start(Batch& batch) {
+  for (; batch.left_ != 0; --batch.left_) batch.task_(batch.begun_++);
+}
 
 bool TaskQueue::has_ended(const Batch& batch) { return batch.left_ == 0; }
 
-void TaskQueue::wait(Batch& batch) {
-  for (; batch.left_ != 0; --batch.left_) batch.task_(batch.begun_++);
-}
+void TaskQueue::wait(Batch&) {}
 
 }  // namespace shunt
