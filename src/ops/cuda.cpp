@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::uint64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();  // along the first axis of a grid
 
-// Returns what the host knows about the kernels of a source.
-std::vector<const CudaKernel*> kernels_of(std::string_view family, std::string_view source) {
+// Returns what the host knows about the kernels of a source. Not called in a build without such kernels.
+[[maybe_unused]] std::vector<const CudaKernel*> kernels_of(std::string_view family, std::string_view source) {
   const GpuKernels& kernels = gpu_kernels(family);
   std::vector<const CudaKernel*> found;
   if (source == family) found.push_back(&kernels.cuda);
