@@ -4,6 +4,8 @@ if(SHUNT_WEB)
   # Only headers, which fit every processor; for WebAssembly, Debian has only the standard libraries
   # (bindings/web/fmt.cpp).
   target_include_directories(shunt_packages SYSTEM BEFORE INTERFACE ${CMAKE_SOURCE_DIR}/bindings/web/one_thread)
+elseif(SHUNT_KERNELS_ALONE)
+  target_compile_definitions(shunt_packages INTERFACE FMT_HEADER_ONLY)
 else()
   find_package(Threads REQUIRED)
   find_package(fmt REQUIRED)

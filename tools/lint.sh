@@ -22,8 +22,4 @@ if grep -nE 'fmt::print|std::(cout|cerr|puts|printf)\b|[,(] *(stdout|stderr)\)|\
   echo "lint: the lines above print past the one place that keeps a terminal safe; call cli/output.h" >&2
   exit 1
 fi
-# An x86 machine compiles no NEON otherwise.
-grep -rlZ --include='*.cpp' 'hwy/foreach_target.h' src |
-  xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang++-19 --target=aarch64-linux-gnu -fsyntax-only -std=c++23 -fno-exceptions \
-    -Wall -Wextra -Werror -Iinclude -Isrc
 python3 tools/tidy.py build/lint

@@ -116,7 +116,7 @@ class Dev(unittest.TestCase):
     def test_an_unknown_stage_exits_2_and_names_the_stages(self):
         done = self.dev("test", "nonsense")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("lint script unit asan fuzz tsan", done.stderr)
+        self.assertIn("lint script unit arm asan fuzz tsan", done.stderr)
 
     def test_with_nothing_missing_apt_is_not_called(self):
         done = self.dev("build")

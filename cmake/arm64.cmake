@@ -1,0 +1,16 @@
+# Toolchain: the SIMD kernels and their tests for Linux on 64-bit Arm, by clang 19 with Debian's libraries for cross
+# compilers. QEMU runs them. There are no kernels for GPUs.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER clang-19)
+set(CMAKE_CXX_COMPILER clang++-19)
+set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
+set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+foreach(kind EXE MODULE SHARED)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT -fuse-ld=lld)
+endforeach()
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
+foreach(tool GLSLC CUDA_CLANG HIPCC)
+  set(SHUNT_${tool} "" CACHE STRING "Not needed" FORCE)
+endforeach()
+set(SHUNT_KERNELS_ALONE ON)
