@@ -9,6 +9,7 @@
 #include "bench_rates.h"
 #include "command.h"
 #include "interrupt.h"
+#include "ops/conv2d/conv2d_layers.h"
 #include "options.h"
 #include "output.h"
 #include "run/measure/op_bench.h"
@@ -33,6 +34,7 @@ struct BenchOpsOptions {
 
 struct Row {
   std::string device;
+  std::string layer;  // of conv2d_layers.def; empty: a case of every op
   BenchCase use;
   Cost cost;
   bool reads_memory = false;
@@ -70,17 +72,28 @@ Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, const Be
   return row;
 }
 
+// Returns the cases of an op with the names of their layers.
+Result<std::vector<std::pair<std::string, BenchCase>>> named_cases(Op op, const OpSizes& sizes) {
+  std::vector<std::pair<std::string, BenchCase>> named;
+  SHUNT_TRY_ASSIGN(std::vector<BenchCase> cases, bench_cases(op, sizes));
+  for (BenchCase& use : cases) named.emplace_back("", std::move(use));
+  if (op != Op::conv2d) return named;
+  for (ConvLayer& layer : conv_layers()) named.emplace_back(layer.name, std::move(layer.use));
+  return named;
+}
+
 Result<OpsReport> measure_all(const BenchOpsOptions& options, std::span<const Op> chosen,
                               std::span<Device* const> devices) {
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.runtime.threads));
   OpsReport report{.shape = options.shape.name, .threads = limits->threads()};
   ProgressLine line;
   for (const Op op : chosen) {
-    SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(op, sizes_of(options.shape)));
-    for (const BenchCase& use : cases)
+    SHUNT_TRY_ASSIGN(const auto cases, named_cases(op, sizes_of(options.shape)));
+    for (const auto& [layer, use] : cases)
       for (Device* device : devices) {
         line.show(fmt::format("{}: {} {} with {} rows", device->info().id, name_of(op), name_of(use.dtype), use.rows));
         SHUNT_TRY_ASSIGN(Row row, measure(use, *device, *limits, options, report.limits));
+        row.layer = layer;
         report.rows.push_back(std::move(row));
       }
   }
@@ -90,6 +103,7 @@ Result<OpsReport> measure_all(const BenchOpsOptions& options, std::span<const Op
 Json to_json(const Row& row) {
   Json json = {
       {"op", name_of(row.use.op)}, {"device", row.device}, {"dtype", name_of(row.use.dtype)}, {"rows", row.use.rows}};
+  if (!row.layer.empty()) json["layer"] = row.layer;
   if (!row.refusal.empty()) {
     json["unsupported"] = row.refusal;
     return json;
@@ -135,7 +149,8 @@ std::string percent_of(const Samples& share) {
 
 std::string line_of(const Row& row) {
   const std::string start =
-      fmt::format("{:<18} {:<5} {:>5}  {:<11}", name_of(row.use.op), name_of(row.use.dtype), row.use.rows, row.device);
+      fmt::format("{:<18} {:<5} {:>5}  {:<11}", row.layer.empty() ? name_of(row.use.op) : row.layer,
+                  name_of(row.use.dtype), row.use.rows, row.device);
   if (!row.refusal.empty()) return fmt::format("{} unsupported: {}\n", start, row.refusal);
   const OpTimes& times = row.times;
   return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>7} {:>9.1f} {:>7}  {}\n", start,
