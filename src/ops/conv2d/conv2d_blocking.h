@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "ops/conv2d/conv2d_args.h"
 #include "ops/linear/linear_blocking.h"
@@ -14,22 +15,84 @@ inline constexpr std::uint64_t kTiledFilters = 6;
 inline constexpr std::uint64_t kRowFloats = 6144;
 // Floats past the end of a row that its last vector may touch: the lanes of the widest vector.
 inline constexpr std::uint64_t kRowSlack = 16;
-// Target size of the gathered columns of x, in floats: 512 KiB of the second-level cache, or 32 columns if they are
-// larger.
-inline constexpr std::uint64_t kColumnFloats = 131072;
+// Target size of the planes of x for a batch, in floats: 512 KiB of the second-level cache.
+inline constexpr std::uint64_t kPlaneFloats = 131072;
 
 // Products that are summed to one element of the result.
 inline std::uint64_t conv_products(const Conv2dArgs& args) {
   return std::uint64_t{args.channels} * args.kernel[0] * args.kernel[1];
 }
 
-// Pixels of the result whose columns of x are gathered together: whole panels, at most kBatchRows pixels.
-inline std::uint64_t conv_batch(const Conv2dArgs& args) {
-  const std::uint64_t pixels = std::uint64_t{args.places[0]} * args.places[1];
-  const std::uint64_t most = std::min<std::uint64_t>(kBatchRows, (pixels + kPanelRows - 1) / kPanelRows * kPanelRows);
-  const std::uint64_t fit = kColumnFloats / std::max<std::uint64_t>(1, conv_products(args)) / kPanelRows * kPanelRows;
-  return std::clamp<std::uint64_t>(fit, kPanelRows, std::max<std::uint64_t>(kPanelRows, most));
+// Returns the arguments with images of one row if a kernel of one element treats the rows of x as one.
+inline Conv2dArgs in_long_rows(Conv2dArgs args) {
+  const std::uint64_t pixels = std::uint64_t{args.x.extents[2]} * args.x.extents[3];
+  const bool one = args.kernel[0] == 1 && args.kernel[1] == 1 && args.stride[0] == 1 && args.stride[1] == 1;
+  const bool same = args.places[0] == args.x.extents[2] && args.places[1] == args.x.extents[3];
+  const bool dense = args.x.strides[2] == std::uint64_t{args.x.extents[3]} * args.x.strides[3];
+  if (!one || !same || !dense || pixels > UINT32_MAX) return args;
+  args.places[0] = args.x.extents[2] = 1;
+  args.places[1] = args.x.extents[3] = static_cast<std::uint32_t>(pixels);
+  return args;
 }
+
+// A batch of pixels of the result, and the planes of x that it reads: of each channel one per phase of the stride,
+// which all taps share, or one per tap if that is less. A row of the result and the elements of x under a tap begin
+// `pitch` after the row before, so that all pixels of a batch are one row for the kernel.
+struct ConvBatch {
+  std::uint64_t rows = 0;     // of the result
+  std::uint64_t columns = 0;  // of the result
+  bool shared = false;        // whether taps share planes
+  std::uint64_t planes[2] = {};
+  std::uint64_t plane_rows = 0;
+  std::uint64_t pitch = 0;
+
+  [[nodiscard]] std::uint64_t places() const { return (rows - 1) * pitch + columns; }
+  [[nodiscard]] std::uint64_t plane_floats() const { return plane_rows * pitch; }
+  // Of a channel: an odd number of cache lines, so that channels do not map to the same sets.
+  [[nodiscard]] std::uint64_t channel_floats() const {
+    constexpr std::uint64_t kLine = 16;
+    return ((planes[0] * planes[1] * plane_floats() + kLine - 1) / kLine | 1U) * kLine;
+  }
+};
+
+// Returns the largest part, at most `most`, of nearly equal parts of `all`.
+inline std::uint64_t equal_part(std::uint64_t all, std::uint64_t most) {
+  const std::uint64_t parts = std::max<std::uint64_t>(1, (all + most - 1) / most);
+  return std::max<std::uint64_t>(1, (all + parts - 1) / parts);
+}
+
+inline ConvBatch conv_batch_of(const Conv2dArgs& args, bool shared) {
+  ConvBatch batch{.shared = shared};
+  std::uint64_t beyond[2] = {};  // rows and columns of a plane past those of the result
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::uint64_t last_tap = std::uint64_t{args.kernel[axis] - 1} * args.dilation[axis];
+    batch.planes[axis] = shared ? std::min<std::uint64_t>(args.stride[axis], last_tap + 1) : args.kernel[axis];
+    if (shared) beyond[axis] = last_tap / args.stride[axis];
+  }
+  const std::uint64_t planes = std::max<std::uint64_t>(1, args.channels) * batch.planes[0] * batch.planes[1];
+  const std::uint64_t row_floats = kPlaneFloats / planes / (1 + beyond[0]);
+  const std::uint64_t fit = row_floats > beyond[1] ? row_floats - beyond[1] : 0;
+  batch.columns = equal_part(args.places[1], std::clamp<std::uint64_t>(fit, kPanelRows, kBatchRows));
+  batch.pitch = batch.columns + beyond[1];
+  const std::uint64_t rows = kPlaneFloats / planes / batch.pitch;
+  const std::uint64_t most_rows =
+      std::min<std::uint64_t>((kBatchRows - batch.columns) / batch.pitch + 1, rows > beyond[0] ? rows - beyond[0] : 1);
+  batch.rows = equal_part(args.places[0], most_rows);
+  batch.plane_rows = batch.rows + beyond[0];
+  return batch;
+}
+
+inline ConvBatch conv_batch(const Conv2dArgs& args) {
+  const ConvBatch shared = conv_batch_of(args, true);
+  const ConvBatch own = conv_batch_of(args, false);
+  const auto floats = [](const ConvBatch& one, const ConvBatch& other) {
+    return one.channel_floats() * other.rows * other.columns;
+  };
+  return floats(shared, own) <= floats(own, shared) ? shared : own;
+}
+
+// Entries of the table of shifts: one for each product, and so many that what follows them is aligned.
+inline std::uint64_t conv_shifts(const Conv2dArgs& args) { return (conv_products(args) + 15) / 16 * 16; }
 
 // How rows of x are copied for the taps: with their padding, and split into phases, each of which holds every stride-th
 // element contiguously.

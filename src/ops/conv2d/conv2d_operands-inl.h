@@ -7,6 +7,9 @@
 #define SHUNT_OPS_CONV2D_OPERANDS_INL_H_
 #endif
 
+#include <optional>
+
+#include "hwy/cache_control.h"
 #include "ops/conv2d/conv2d_blocking.h"
 #include "ops/float_rows-inl.h"
 #include "ops/kernel.h"
@@ -15,30 +18,45 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Copies `count` contiguous floats. The last vector may overlap the one before it.
-HWY_INLINE void copy_floats(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
-  const Floats d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::LoadU(d, in + i), d, out + i);
-  if (i == count) return;
-  if (count >= lanes) return hn::StoreU(hn::LoadU(d, in + count - lanes), d, out + count - lanes);
-  for (; i < count; ++i) out[i] = in[i];
+// Calls copy(tag) with the longest vectors that `count` floats fill, and returns true; false if they fill none.
+template <class Copy>
+HWY_INLINE bool with_vectors(std::size_t count, Copy copy) {
+  if (count >= hn::Lanes(Floats())) return copy(Floats()), true;
+  if (count >= 8) return copy(hn::CappedTag<float, 8>()), true;
+  if (count >= 4) return copy(hn::CappedTag<float, 4>()), true;
+  return false;
 }
 
-// Copies every second float of `in`, as far as whole vectors reach, and returns how many of `count` it copied. Never
-// reads past the last of the `count`.
-HWY_INLINE std::size_t copy_every_second(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
-  const Floats d;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes < count; i += lanes) {
-    hn::Vec<Floats> even;
-    hn::Vec<Floats> odd;
-    hn::LoadInterleaved2(d, in + 2 * i, even, odd);
-    hn::StoreU(even, d, out + i);
-  }
-  return i;
+// Copies `count` contiguous floats. The last vector may overlap the one before it.
+HWY_INLINE void copy_floats(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
+  const auto copy = [&](auto d) HWY_ATTR {
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) hn::StoreU(hn::LoadU(d, in + i), d, out + i);
+    if (i != count) hn::StoreU(hn::LoadU(d, in + count - lanes), d, out + count - lanes);
+  };
+  if (with_vectors(count, copy)) return;
+  for (std::size_t i = 0; i < count; ++i) out[i] = in[i];
+}
+
+// Copies every second float of `in`. Never reads past the last of the `count`: the last vector holds the odd floats of
+// a pair of vectors that ends there, and may overlap the one before it.
+HWY_INLINE void copy_every_second(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
+  const auto copy = [&](auto d) HWY_ATTR {
+    const std::size_t lanes = hn::Lanes(d);
+    hn::Vec<decltype(d)> even;
+    hn::Vec<decltype(d)> odd;
+    for (std::size_t i = 0; i + lanes < count; i += lanes) {
+      hn::LoadInterleaved2(d, in + 2 * i, even, odd);
+      hn::StoreU(even, d, out + i);
+    }
+    hn::LoadInterleaved2(d, in + 2 * (count - lanes) - 1, even, odd);
+    hn::StoreU(odd, d, out + count - lanes);
+  };
+  // One more than a vector, so that the last pair of vectors begins within `in`.
+  out[0] = in[0];
+  if (count > 1 && with_vectors(count - 1, copy)) return;
+  for (std::size_t i = 1; i < count; ++i) out[i] = in[2 * i];
 }
 
 HWY_INLINE void zero_floats(std::size_t count, float* out) {
@@ -59,6 +77,8 @@ struct ConvOperands {
   void read_weights(std::uint64_t filter, std::uint64_t begin, std::size_t count, float* out) const {
     const auto dtype = static_cast<DType>(args.weight_dtype);
     const std::uint64_t first = filter * args.weight_strides[0];
+    if (dense_weight && dtype == DType::F32)
+      return copy_floats(reinterpret_cast<const float*>(call.inputs[1]) + first + begin, count, out);
     if (dense_weight)
       return widen_row(dtype, call.inputs[1] + (first + begin) * info_of(dtype).block_bytes, count, out);
     for (std::size_t i = 0; i < count; ++i) {
@@ -82,8 +102,8 @@ struct ConvOperands {
     if (plain_x) {
       const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + at;
       if (step == 1) return copy_floats(x, count, out);
-      std::size_t i = step == 2 ? copy_every_second(x, count, out) : 0;
-      for (; i < count; ++i) out[i] = x[i * step];
+      if (step == 2 && count != 0) return copy_every_second(x, count, out);
+      for (std::size_t i = 0; i < count; ++i) out[i] = x[i * step];
       return;
     }
     const std::uint64_t stride = step * args.x.strides[3];
@@ -91,6 +111,36 @@ struct ConvOperands {
       return widen_row(x_dtype, call.inputs[0] + at * info_of(x_dtype).block_bytes, count, out);
     for (std::size_t i = 0; i < count; ++i)
       out[i] = static_cast<float>(load_element(x_dtype, call.inputs[0], at + i * stride));
+  }
+
+  // Copies elements begin, begin + stride, ... of a row of x with its padding. `at` is where the row begins in x.
+  HWY_INLINE void read_padded(std::uint64_t at, std::uint64_t begin, std::size_t count, float* out) const {
+    const std::uint64_t stride = args.stride[1];
+    const std::uint64_t padding = args.padding[1];
+    const std::uint64_t beyond = args.x.extents[3] + padding;
+    const std::size_t first =
+        std::min<std::uint64_t>(count, begin >= padding ? 0 : (padding - begin + stride - 1) / stride);
+    const std::size_t last =
+        std::clamp<std::uint64_t>(begin >= beyond ? 0 : (beyond - begin + stride - 1) / stride, first, count);
+    zero_floats(first, out);
+    if (first < last)
+      read_x(at + (begin + first * stride - padding) * args.x.strides[3], stride, last - first, out + first);
+    zero_floats(count - last, out + last);
+  }
+
+  // Asks for the elements of x from `at` on that `count` floats a stride apart span.
+  HWY_INLINE void prefetch_x(std::uint64_t at, std::size_t count) const {
+    if (!plain_x) return;
+    const auto* const x = reinterpret_cast<const float*>(call.inputs[0]) + at;
+    for (std::size_t i = 0; i < count * args.stride[1]; i += 16) hwy::Prefetch(x + i);
+  }
+
+  // Returns where row y of x with its padding begins, if it is a row of x.
+  [[nodiscard]] std::optional<std::uint64_t> row_of(std::uint64_t channel_at, std::uint64_t y) const {
+    // Before the first row the difference wraps around to beyond the last.
+    const std::uint64_t row = y - args.padding[0];
+    if (row >= args.x.extents[2]) return std::nullopt;
+    return channel_at + row * args.x.strides[2];
   }
 
   // Writes `count` pixels of one image and filter, beginning at `pixel`.

@@ -12,6 +12,8 @@
 #define SHUNT_OPS_CONV2D_ROWS_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "ops/conv2d/conv2d_operands-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,6 +55,11 @@ class RowConvolution {
  private:
   void convolve(std::uint64_t image, std::uint64_t filter, Range rows) {
     const std::uint64_t group = filter / (args_.filters / args_.groups);
+    if (args_.channels == 1 && operands_.x_dtype == DType::F32) {
+      operands_.read_weights(filter, 0, taps_, weights_);
+      copy_x(image * args_.x.strides[0] + group * args_.x.strides[1], rows);
+      return write_rows(image * args_.filters + filter, operands_.bias(filter), rows);
+    }
     std::fill_n(sums_, (rows.end - rows.begin) * sum_pitch_, operands_.bias(filter));
     for (std::uint64_t channel = 0; channel < args_.channels; ++channel) {
       operands_.read_weights(filter, channel * taps_, taps_, weights_);
@@ -69,62 +76,75 @@ class RowConvolution {
     const std::uint64_t count = (rows.end - rows.begin - 1) * args_.stride[0] + cut_.reach;
     for (std::uint64_t i = 0; i < count; ++i) {
       float* const out = x_ + i * cut_.row_floats();
-      // Before the first row the difference wraps around to beyond the last.
-      const std::uint64_t row = rows.begin * args_.stride[0] + i - args_.padding[0];
-      if (row >= args_.x.extents[2]) {
-        std::fill_n(out, cut_.row_floats(), 0.0F);
+      const std::optional<std::uint64_t> row = operands_.row_of(first, rows.begin * args_.stride[0] + i);
+      if (!row) {
+        zero_floats(cut_.row_floats(), out);
         continue;
       }
       for (std::uint64_t phase = 0; phase < cut_.phases; ++phase)
-        copy_phase(first + row * args_.x.strides[2], phase, out + phase * cut_.phase_floats);
+        operands_.read_padded(*row, phase, cut_.phase_floats - kRowSlack, out + phase * cut_.phase_floats);
     }
   }
 
-  // Copies elements phase, phase + stride, ... of a padded row.
-  void copy_phase(std::uint64_t row, std::uint64_t phase, float* out) {
-    const std::uint64_t stride = args_.stride[1];
-    const std::uint64_t padding = args_.padding[1];
-    const std::uint64_t beyond = args_.x.extents[3] + padding;
-    const std::uint64_t count = cut_.phase_floats - kRowSlack;
-    const std::uint64_t begin = std::min(count, phase >= padding ? 0 : (padding - phase + stride - 1) / stride);
-    const std::uint64_t end = std::clamp(phase >= beyond ? 0 : (beyond - phase + stride - 1) / stride, begin, count);
-    std::fill_n(out, begin, 0.0F);
-    if (begin < end)
-      operands_.read_x(row + (phase + begin * stride - padding) * args_.x.strides[3], stride, end - begin, out + begin);
-    std::fill_n(out + end, count - end, 0.0F);
+  // Computes rows of a plane of the result that have one channel only, where they belong.
+  void write_rows(std::uint64_t plane, float bias, Range rows) const {
+    const std::size_t width = args_.places[1];
+    float* const out = operands_.call.out<float>() + plane * args_.places[0] * width;
+    for (std::uint64_t y = rows.begin; y < rows.end; ++y)
+      write_row(x_ + (y - rows.begin) * args_.stride[0] * cut_.row_floats(), bias, width, out + y * width);
   }
 
-  // Adds one channel to a row of the result, up to four vectors at a time. The last vector may reach past the row.
+  // The last vector may overlap the one before it. A shorter row goes through `sums_`.
+  void write_row(const float* x, float bias, std::size_t width, float* out) const {
+    const auto start = hn::Set(Floats(), bias);
+    const std::size_t lanes = hn::Lanes(Floats());
+    if (width < lanes) {
+      multiply<1>(x, sums_, [&](std::size_t) HWY_ATTR { return start; });
+      return copy_floats(sums_, width, out);
+    }
+    for_each_vectors(width / lanes, [&](auto vectors, std::size_t at) HWY_ATTR {
+      multiply<vectors()>(x + at, out + at, [&](std::size_t) HWY_ATTR { return start; });
+    });
+    const std::size_t last = width - lanes;
+    if (width % lanes != 0) multiply<1>(x + last, out + last, [&](std::size_t) HWY_ATTR { return start; });
+  }
+
+  // Adds one channel to a row of the result. The last vector may reach past the row.
   void add_row(const float* x, float* sums) const {
     const std::size_t lanes = hn::Lanes(Floats());
-    for (std::size_t at = 0; at < args_.places[1];) {
-      const std::size_t vectors = (args_.places[1] - at + lanes - 1) / lanes;
-      if (vectors >= 4) {
-        add_vectors<4>(x + at, sums + at);
-        at += 4 * lanes;
-      } else if (vectors >= 2) {
-        add_vectors<2>(x + at, sums + at);
-        at += 2 * lanes;
-      } else {
-        add_vectors<1>(x + at, sums + at);
-        at += lanes;
-      }
-    }
+    for_each_vectors((args_.places[1] + lanes - 1) / lanes, [&](auto vectors, std::size_t at) HWY_ATTR {
+      multiply<vectors()>(x + at, sums + at,
+                          [&](std::size_t v) HWY_ATTR { return hn::LoadU(Floats(), sums + at + v * lanes); });
+    });
   }
 
-  template <std::size_t kVectors>
-  HWY_INLINE void add_vectors(const float* HWY_RESTRICT x, float* HWY_RESTRICT sums) const {
+  // Calls compute(count, offset of the first) for `all` vectors, four, two or one at a time.
+  template <class Compute>
+  HWY_INLINE static void for_each_vectors(std::size_t all, Compute compute) {
+    const std::size_t lanes = hn::Lanes(Floats());
+    std::size_t done = 0;
+    for (; all - done >= 4; done += 4) compute(std::integral_constant<std::size_t, 4>(), done * lanes);
+    if (all - done >= 2) {
+      compute(std::integral_constant<std::size_t, 2>(), done * lanes);
+      done += 2;
+    }
+    if (all != done) compute(std::integral_constant<std::size_t, 1>(), done * lanes);
+  }
+
+  // out = start(vector) + the sum over all taps of one channel.
+  template <std::size_t kVectors, class Start>
+  HWY_INLINE void multiply(const float* HWY_RESTRICT x, float* out, Start start) const {
     const Floats d;
     const std::size_t lanes = hn::Lanes(d);
     hn::Vec<Floats> acc[kVectors];
-    HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) acc[v] = hn::LoadU(d, sums + v * lanes);
+    HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) acc[v] = start(v);
     for (std::uint64_t tap = 0; tap < taps_; ++tap) {
       const float* const from = x + shifts_[tap];
       const auto w = hn::Set(d, weights_[tap]);
       HWY_UNROLL(4)
       for (std::size_t v = 0; v < kVectors; ++v) acc[v] = hn::MulAdd(w, hn::LoadU(d, from + v * lanes), acc[v]);
     }
-    HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(acc[v], d, sums + v * lanes);
+    HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(acc[v], d, out + v * lanes);
   }
 
   ConvOperands operands_;

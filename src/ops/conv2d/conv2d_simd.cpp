@@ -44,8 +44,11 @@ std::uint64_t row_scratch_floats(const Conv2dArgs& args) {
   return cut.sum_floats(args) + 2 * std::uint64_t{args.kernel[0]} * args.kernel[1] + x_rows * cut.row_floats();
 }
 
-std::uint64_t tile_scratch_floats(const Conv2dArgs& args) {
-  return conv_batch(args) * conv_products(args) + kBlockRows * (kTileElements + kSumPitch);
+std::uint64_t tile_scratch_floats(const Conv2dArgs& call_args) {
+  const Conv2dArgs args = in_long_rows(call_args);
+  // The last tile reads past the last plane.
+  const std::uint64_t planes = args.channels * conv_batch(args).channel_floats() + kPanelRows;
+  return conv_shifts(args) + kBlockRows * (kTileElements + kSumPitch) + planes;
 }
 
 CpuWork work(const OpCall& call, std::uint32_t) {

@@ -1,8 +1,9 @@
-// Convolution as a matrix product: the elements of x that a pixel of the result reads become a column, and columns are
-// multiplied with filters in the tiles of linear. Included by conv2d_simd.cpp, once per instruction set.
+// Convolution as a matrix product: filters are multiplied with the elements of x under each tap of the kernel, in
+// register tiles like those of linear. Included by conv2d_simd.cpp, once per instruction set.
 //
-// A batch of pixels is gathered into panels [products][kPanelRows] in the thread's scratch, and serves all filters that
-// the thread computes for it. Lanes past the last pixel of the last panel are arbitrary; their sums are never read.
+// The planes of x that a batch of pixels reads (ConvBatch) are copied into the thread's scratch with their padding, and
+// serve all filters that the thread computes for the batch. A tap reads them at a shift of its own, so that nothing is
+// copied once per tap. The places between the last pixel of a row and the next row get sums that are never read.
 #if defined(SHUNT_OPS_CONV2D_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_CONV2D_TILE_INL_H_
 #undef SHUNT_OPS_CONV2D_TILE_INL_H_
@@ -17,99 +18,117 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
+// sums[r][t] (+)= weights[r][i] * x[shifts[i] + t], for kRows filters and kVectors vectors of t.
+template <std::size_t kRows, std::size_t kVectors>
+HWY_NOINLINE void shifted_tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT x,
+                               const std::uint32_t* HWY_RESTRICT shifts, std::size_t elements, bool first,
+                               float* HWY_RESTRICT sums) {
+  const BlockTag d;
+  BlockVec acc[kRows][kVectors];
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+  }
+  for (std::size_t i = 0; i < elements; ++i) {
+    const float* const from = x + shifts[i];
+    BlockVec values[kVectors];
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) values[v] = hn::LoadU(d, from + v * kBlockLanes);
+    HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
+      const BlockVec w = hn::Set(d, weights[r * kTileElements + i]);
+      HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(w, values[v], acc[r][v]);
+    }
+  }
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
+      // Each strip is summed separately: shorter chains of additions have smaller errors.
+      float* const sum = sums + r * kSumPitch + v * kBlockLanes;
+      hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
+    }
+  }
+}
+
 class TiledConvolution {
  public:
   explicit TiledConvolution(const CpuCall& call)
-      : operands_{call, call.args<Conv2dArgs>()},
-        args_(operands_.args),
+      : args_(in_long_rows(call.args<Conv2dArgs>())),
+        operands_{call, args_},
         products_(conv_products(args_)),
         batch_(conv_batch(args_)),
-        pixels_(std::uint64_t{args_.places[0]} * args_.places[1]),
-        width_(args_.places[1]),
-        x_width_(args_.x.extents[3]),
-        panels_(reinterpret_cast<float*>(call.thread_scratch)),
-        weights_(panels_ + batch_ * products_),
-        sums_(weights_ + kBlockRows * kTileElements) {
-    // A kernel of one element can treat the rows of x as one.
-    const bool one = args_.kernel[0] == 1 && args_.kernel[1] == 1 && args_.stride[0] == 1 && args_.stride[1] == 1;
-    const bool same = args_.places[0] == args_.x.extents[2] && args_.places[1] == args_.x.extents[3];
-    if (!one || !same || args_.x.strides[2] != std::uint64_t{args_.x.extents[3]} * args_.x.strides[3]) return;
-    width_ = x_width_ = pixels_;
+        shifts_(reinterpret_cast<std::uint32_t*>(call.thread_scratch)),
+        weights_(reinterpret_cast<float*>(call.thread_scratch) + conv_shifts(args_)),
+        sums_(weights_ + kBlockRows * kTileElements),
+        planes_(sums_ + kBlockRows * kSumPitch) {
+    find_shifts();
   }
+  TiledConvolution(const TiledConvolution&) = delete;
+  TiledConvolution& operator=(const TiledConvolution&) = delete;
 
   void run() {
     const CpuCall& call = operands_.call;
     const std::uint64_t images = valid_rows(args_.x.entries, static_cast<Extent>(args_.x.extent), *call.parameters);
     const std::uint64_t filters = args_.filters / args_.groups;
     const std::uint64_t tiles = (filters + kTileRows - 1) / kTileRows;
-    const std::uint64_t batches = (pixels_ + batch_ - 1) / batch_;
+    const std::uint64_t down = (args_.places[0] + batch_.rows - 1) / batch_.rows;
+    const std::uint64_t across = (args_.places[1] + batch_.columns - 1) / batch_.columns;
+    const std::uint64_t batches = down * across;
     const Range units = share_of(images * args_.groups * batches * tiles, call.share, call.shares);
     for (std::uint64_t unit = units.begin; unit < units.end;) {
-      const std::uint64_t place = unit / tiles;
+      const std::uint64_t at = unit / tiles;
       const std::uint64_t begin = unit % tiles;
       const std::uint64_t end = std::min(tiles, begin + (units.end - unit));
-      const std::uint64_t group = place / batches % args_.groups;
-      const std::uint64_t image = place / batches / args_.groups;
-      const std::uint64_t first = place % batches * batch_;
-      const Range pixels{first, std::min(first + batch_, pixels_)};
-      gather(image, group, pixels);
-      const std::uint64_t first_filter = group * filters;
-      multiply(image, {first_filter + begin * kTileRows, first_filter + std::min(filters, end * kTileRows)}, pixels);
+      const std::uint64_t group = at / batches % args_.groups;
+      const std::uint64_t y = at / across % down * batch_.rows;
+      const std::uint64_t x = at % across * batch_.columns;
+      const Part part{.image = at / batches / args_.groups,
+                      .rows = {y, std::min<std::uint64_t>(y + batch_.rows, args_.places[0])},
+                      .columns = {x, std::min<std::uint64_t>(x + batch_.columns, args_.places[1])}};
+      copy_planes(part, group);
+      multiply(part, {group * filters + begin * kTileRows, group * filters + std::min(filters, end * kTileRows)});
       unit += end - begin;
     }
   }
 
  private:
-  // Consecutive pixels of one row of the result, within one panel.
-  struct Run {
-    std::uint64_t y, x;
-    std::uint64_t count;
-    float* out;  // where the first product goes
+  static constexpr std::uint64_t kChannelsAhead = 2;
+
+  // The pixels of a batch.
+  struct Part {
+    std::uint64_t image;
+    Range rows;
+    Range columns;
   };
 
-  void gather(std::uint64_t image, std::uint64_t group, Range pixels) {
-    const std::uint64_t first = image * args_.x.strides[0] + group * args_.channels * std::uint64_t{args_.x.strides[1]};
-    for (std::uint64_t pixel = pixels.begin; pixel < pixels.end;) {
-      const std::uint64_t at = pixel - pixels.begin;
-      const std::uint64_t x = pixel % width_;
-      const std::uint64_t count = std::min({width_ - x, pixels.end - pixel, kPanelRows - at % kPanelRows});
-      float* const out = panels_ + at / kPanelRows * products_ * kPanelRows + at % kPanelRows;
-      for (std::uint64_t j = 0; j < args_.kernel[1]; ++j)
-        gather_column(first, {pixel / width_, x, count, out + j * kPanelRows}, j);
-      pixel += count;
+  void copy_planes(const Part& part, std::uint64_t group) {
+    const std::uint64_t first = part.image * args_.x.strides[0];
+    const std::uint64_t step_y = batch_.shared ? 1 : args_.dilation[0];
+    const std::uint64_t step_x = batch_.shared ? 1 : args_.dilation[1];
+    for (std::uint64_t channel = 0; channel < args_.channels; ++channel) {
+      const std::uint64_t from = first + (group * args_.channels + channel) * args_.x.strides[1];
+      float* out = planes_ + channel * batch_.channel_floats();
+      for (std::uint64_t i = 0; i < batch_.planes[0]; ++i)
+        for (std::uint64_t j = 0; j < batch_.planes[1]; ++j, out += batch_.plane_floats())
+          copy_plane(from, part, i * step_y, j * step_x, out);
     }
   }
 
-  // Gathers the elements of x under column j of the kernel, for all its rows and channels.
-  void gather_column(std::uint64_t first, const Run& run, std::uint64_t j) {
-    const std::uint64_t stride = args_.stride[1];
-    const std::uint64_t shift = run.x * stride + j * args_.dilation[1];  // in the padded row
-    const std::uint64_t padding = args_.padding[1];
-    const std::uint64_t beyond = x_width_ + padding;
-    // The pixels for which that column is inside x.
-    const std::size_t begin =
-        std::min<std::uint64_t>(run.count, shift >= padding ? 0 : (padding - shift + stride - 1) / stride);
-    const std::size_t end =
-        std::clamp<std::uint64_t>(shift >= beyond ? 0 : (beyond - shift + stride - 1) / stride, begin, run.count);
-    const std::uint64_t column = (shift + begin * stride - padding) * args_.x.strides[3];
-    float* out = run.out;
-    for (std::uint64_t channel = 0; channel < args_.channels; ++channel)
-      for (std::uint64_t i = 0; i < args_.kernel[0]; ++i, out += args_.kernel[1] * kPanelRows) {
-        // Before the first row the difference wraps around to beyond the last.
-        const std::uint64_t row = run.y * args_.stride[0] + i * args_.dilation[0] - args_.padding[0];
-        if (row >= args_.x.extents[2] || begin == end) {
-          zero_floats(run.count, out);
-          continue;
-        }
-        zero_floats(begin, out);
-        const std::uint64_t at = first + channel * args_.x.strides[1] + row * args_.x.strides[2] + column;
-        operands_.read_x(at, stride, end - begin, out + begin);
-        zero_floats(run.count - end, out + end);
+  // Copies the elements of a channel that begin (i, j) after the first pixel's, and are a stride apart.
+  void copy_plane(std::uint64_t from, const Part& part, std::uint64_t i, std::uint64_t j, float* out) {
+    const std::uint64_t beyond = batch_.plane_rows - batch_.rows;
+    for (std::uint64_t y = part.rows.begin; y < part.rows.end + beyond; ++y, out += batch_.pitch) {
+      const std::optional<std::uint64_t> row = operands_.row_of(from, y * args_.stride[0] + i);
+      if (!row) {
+        zero_floats(batch_.pitch, out);
+        continue;
       }
+      const std::uint64_t column = part.columns.begin * args_.stride[1];
+      // Rows of channels are far apart, where the processor does not look ahead.
+      if (j == 0) operands_.prefetch_x(*row + kChannelsAhead * args_.x.strides[1] + column, batch_.columns);
+      operands_.read_padded(*row, column + j, batch_.pitch, out);
+    }
   }
 
-  void multiply(std::uint64_t image, Range filters, Range pixels) {
-    const std::size_t count = pixels.end - pixels.begin;
+  void multiply(const Part& part, Range filters) {
+    const std::uint64_t places =
+        (part.rows.end - part.rows.begin - 1) * batch_.pitch + part.columns.end - part.columns.begin;
     for (std::uint64_t first = filters.begin; first < filters.end; first += kBlockRows) {
       const std::size_t rows = std::min<std::uint64_t>(filters.end - first, kBlockRows);
       for (std::uint64_t begin = 0; begin < products_ || begin == 0; begin += kTileElements) {
@@ -117,14 +136,57 @@ class TiledConvolution {
         for (std::size_t r = 0; r < rows; ++r)
           operands_.read_weights(first + r, begin, elements, weights_ + r * kTileElements);
         // The last tile may reach past the block: pad it with zeros.
-        for (std::size_t r = rows; r % kTileRows != 0; ++r) zero_floats(kTileElements, weights_ + r * kTileElements);
-        tile_strip(panels_, products_, count, weights_, rows, begin, elements, sums_);
+        for (std::size_t r = rows; r % kTileRows != 0; ++r) zero_floats(elements, weights_ + r * kTileElements);
+        multiply_strip(rows, places, {begin, begin + elements});
       }
-      for (std::size_t r = 0; r < rows; ++r) {
-        float* const sums = sums_ + r * kSumPitch;
-        if (args_.has_bias != 0) add(operands_.bias(first + r), count, sums);
-        operands_.write(image, first + r, pixels.begin, sums, count);
-      }
+      for (std::size_t r = 0; r < rows; ++r) write(part, first + r, sums_ + r * kSumPitch);
+    }
+  }
+
+  // Finds where in the planes the elements of x are that each product reads.
+  void find_shifts() {
+    const std::uint64_t taps = std::uint64_t{args_.kernel[0]} * args_.kernel[1];
+    for (std::uint64_t i = 0; i < products_; ++i)
+      shifts_[i] = static_cast<std::uint32_t>(i < taps ? shift_of(i / args_.kernel[1], i % args_.kernel[1])
+                                                       : shifts_[i - taps] + batch_.channel_floats());
+  }
+
+  [[nodiscard]] std::uint64_t shift_of(std::uint64_t row, std::uint64_t column) const {
+    if (!batch_.shared) return (row * args_.kernel[1] + column) * batch_.plane_floats();
+    const std::uint64_t y = row * args_.dilation[0];
+    const std::uint64_t x = column * args_.dilation[1];
+    const std::uint64_t plane = y % args_.stride[0] * batch_.planes[1] + x % args_.stride[1];
+    return plane * batch_.plane_floats() + y / args_.stride[0] * batch_.pitch + x / args_.stride[1];
+  }
+
+  // What a tile reads of x stays in the first-level cache for all filters.
+  void multiply_strip(std::size_t rows, std::size_t places, Range products) const {
+    for (std::size_t t = 0; t < places; t += kTileTokens)
+      for (std::size_t r = 0; r < rows; r += kTileRows)
+        if (places - t <= kBlockLanes)
+          multiply_tile<1>(r, std::min(rows - r, kTileRows), t, products);
+        else
+          multiply_tile<2>(r, std::min(rows - r, kTileRows), t, products);
+  }
+
+  // The last tile of a block may have fewer filters.
+  template <std::size_t kVectors>
+  HWY_INLINE void multiply_tile(std::size_t r, std::size_t rows, std::size_t t, Range products) const {
+    constexpr std::size_t kThird = kTileRows / 3;
+    const auto tile = rows <= kThird       ? shifted_tile<kThird, kVectors>
+                      : rows <= 2 * kThird ? shifted_tile<2 * kThird, kVectors>
+                                           : shifted_tile<kTileRows, kVectors>;
+    tile(weights_ + r * kTileElements, planes_ + t, shifts_ + products.begin, products.end - products.begin,
+         products.begin == 0, sums_ + r * kSumPitch + t);
+  }
+
+  // Writes a filter's pixels, of which `sums` holds a row every `pitch` floats.
+  void write(const Part& part, std::uint64_t filter, float* sums) {
+    const std::size_t columns = part.columns.end - part.columns.begin;
+    const float bias = operands_.bias(filter);
+    for (std::uint64_t y = part.rows.begin; y < part.rows.end; ++y, sums += batch_.pitch) {
+      if (args_.has_bias != 0) add(bias, columns, sums);
+      operands_.write(part.image, filter, y * args_.places[1] + part.columns.begin, sums, columns);
     }
   }
 
@@ -132,16 +194,14 @@ class TiledConvolution {
     for (std::size_t i = 0; i < count; ++i) sums[i] += bias;
   }
 
+  const Conv2dArgs args_;
   ConvOperands operands_;
-  const Conv2dArgs& args_;
   std::uint64_t products_;
-  std::uint64_t batch_;
-  std::uint64_t pixels_;
-  std::uint64_t width_;  // of the result
-  std::uint64_t x_width_;
-  float* panels_;   // [batch / kPanelRows][products][kPanelRows]
-  float* weights_;  // [kBlockRows][kTileElements]
-  float* sums_;     // [kBlockRows][kSumPitch]
+  ConvBatch batch_;
+  std::uint32_t* shifts_;  // [products]
+  float* weights_;         // [kBlockRows][kTileElements]
+  float* sums_;            // [kBlockRows][kSumPitch]
+  float* planes_;          // [channels][planes][plane_rows][pitch]
 };
 
 }  // namespace HWY_NAMESPACE
