@@ -337,6 +337,21 @@ TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
   }
 }
 
+// Little work, for emulated processors.
+TEST_P(LinearOf, RoundsInTilesOfEverySize) {
+  const Numerics numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic;
+  for (const std::uint32_t rows : {9U, 17U})
+    check_everywhere({.weight = GetParam(),
+                      .rows = rows,
+                      .k = info_of(GetParam()).block_elements == 32 ? 288U : 512U,
+                      .m = 13,
+                      .threads = 2,
+                      .residual = true,
+                      .padding = 3,
+                      .seed = rows,
+                      .numerics = numerics});
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 

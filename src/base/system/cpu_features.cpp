@@ -7,6 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace shunt {
 namespace {
@@ -58,6 +62,10 @@ const CpuFeatures& cpu_features() {
     found.avx_vnni = __builtin_cpu_supports("avxvnni") != 0;
     found.avx512_vnni = __builtin_cpu_supports("avx512vnni") != 0;
     found.amx_bf16 = processor_has_amx_bf16() && system_has_amx();
+#endif
+#if defined(__aarch64__) && defined(__linux__)
+    found.arm_dot_products = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    found.arm_matrices = (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
 #endif
     return found;
   }();

@@ -6,7 +6,9 @@ namespace shunt {
 struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512_vnni = false;
-  bool amx_bf16 = false;  // matrix tiles of BF16, and AVX-512's conversions to it
+  bool amx_bf16 = false;          // matrix tiles of BF16, and AVX-512's conversions to it
+  bool arm_dot_products = false;  // dotprod: sums of four products of bytes
+  bool arm_matrices = false;      // i8mm: products of small matrices of bytes
 };
 
 // Returns the features that both the processor and the system have. Asks once, and with that gets the system's

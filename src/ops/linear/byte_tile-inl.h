@@ -18,6 +18,7 @@
 #include "ops/kernel.h"
 #include "ops/linear/byte_blocking.h"
 #include "ops/linear/byte_dot-inl.h"
+#include "ops/linear/byte_matrix-inl.h"
 #include "ops/linear/linear.h"
 #include "ops/quantize/block_bytes-inl.h"
 
@@ -25,26 +26,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
-
-inline constexpr std::size_t kByteStripRows = 2 * kBlockLanes;
-static_assert(kByteBlockRows % kByteStripRows == 0);
-
-// Weight rows side by side.
-struct ByteStrip {
-  alignas(64) std::uint8_t bytes[kByteElements / 4][kByteStripRows][4];
-  alignas(64) float scales[kByteElements / 16][kByteStripRows];
-  alignas(64) float offsets[kByteElements / 16][kByteStripRows];
-
-  // Stores four bytes of kBlockLanes rows.
-  HWY_INLINE void put(std::size_t four, std::size_t first, WeightBytes v) {
-    hn::Store(v, hn::Repartition<std::uint8_t, BlockTag>(), bytes[four][first]);
-  }
-  // Stores scale and offset of a row's group.
-  HWY_INLINE void put_scale(std::size_t group, std::size_t row, float scale, float offset) {
-    scales[group][row] = scale;
-    offsets[group][row] = offset;
-  }
-};
 
 // ---- x
 
@@ -280,8 +261,9 @@ HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight
                                  const StripResults& results, Range range, std::byte* scratch) {
   using Bytes = BlockBytes<kDType>;
   constexpr std::size_t kSteps = Dot::template steps<Bytes::kMost, Bytes::kGroup>();
-  auto& strip = *reinterpret_cast<ByteStrip*>(scratch);
-  static_assert(sizeof(ByteStrip) <= kByteStripBytes);
+  using Strip = typename Dot::Strip;
+  auto& strip = *reinterpret_cast<Strip*>(scratch);
+  static_assert(sizeof(Strip) <= kByteStripBytes);
   multiply_strips<kDType>(
       args, weight, x.rows, results, range, reinterpret_cast<float*>(scratch + kByteStripBytes),
       [&](const std::byte* from, std::size_t count, std::size_t elements) {
@@ -307,12 +289,28 @@ template <class Use>
 HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
   const bool has_fours = multiplies_fours();
   return with_dtype(dtype, [&]<DType kDType>() {
+#if SHUNT_HAS_BYTE_MATRIX
+    if constexpr (multiplies<MatrixDot, kDType>()) {
+      if (multiplies_matrices()) {
+        use.template operator()<MatrixDot, kDType>();
+        return true;
+      }
+    }
+#endif
     if constexpr (multiplies<FoursDot, kDType>()) {
       if (has_fours) {
         use.template operator()<FoursDot, kDType>();
         return true;
       }
     }
+#if HWY_TARGET == HWY_NEON
+    if constexpr (multiplies<CentredDot, kDType>()) {
+      if (has_fours) {
+        use.template operator()<CentredDot, kDType>();
+        return true;
+      }
+    }
+#else
     if constexpr (multiplies<PairsDot, kDType>()) {
       use.template operator()<PairsDot, kDType>();
       return true;
@@ -320,6 +318,7 @@ HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
       use.template operator()<EightsDot, kDType>();
       return true;
     }
+#endif
     return false;
   });
 }
