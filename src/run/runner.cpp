@@ -17,7 +17,7 @@
 namespace shunt {
 namespace {
 
-// What slow disks and networks give.
+// The rate of a slow disk or network share.
 constexpr std::uint64_t kSlowestBytesPerSecond = 10'000'000;
 
 // A device that waits for the pages of its weights has not failed.

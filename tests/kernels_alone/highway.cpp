@@ -1,5 +1,5 @@
-// What tests call in Highway's library, which the cross compiler has not. Arm has one instruction set of the SIMD
-// kernels, so there is nothing to choose.
+// Replaces the two functions of Highway's library that tests call: Debian has the library for the host only. Arm has
+// one instruction set of the SIMD kernels, so there is nothing to choose.
 #include "ops/simd_targets.h"
 
 #include <hwy/targets.h>

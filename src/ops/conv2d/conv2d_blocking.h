@@ -48,7 +48,7 @@ struct ConvBatch {
 
   [[nodiscard]] std::uint64_t places() const { return (rows - 1) * pitch + columns; }
   [[nodiscard]] std::uint64_t plane_floats() const { return plane_rows * pitch; }
-  // Of a channel: an odd number of cache lines, so that channels do not map to the same sets.
+  // Returns the floats of a channel: an odd number of cache lines, so that channels do not map to the same cache sets.
   [[nodiscard]] std::uint64_t channel_floats() const {
     constexpr std::uint64_t kLine = 16;
     return ((planes[0] * planes[1] * plane_floats() + kLine - 1) / kLine | 1U) * kLine;

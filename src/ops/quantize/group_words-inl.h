@@ -4,9 +4,8 @@
 //   words<kPart, kStep>()    kWordStep neighbours
 //   scales(part)             of a part, 128 elements
 //   scale<kStep>(scales)     for the sums of pairs of a step
-//   kHasOffsets              whether elements are not scale * word. Then they are as group_bytes-inl.h says of bytes,
-//   by
-//                            kCentre or offsets(part), and the scales are ScaleVec
+//   kHasOffsets              false: elements are scale * word. true: words have a centre or offsets, as the bytes of
+//                            group_bytes-inl.h do, and scales(part) is a ScaleVec
 #if defined(SHUNT_OPS_GROUP_WORDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_GROUP_WORDS_INL_H_
 #undef SHUNT_OPS_GROUP_WORDS_INL_H_
@@ -90,22 +89,23 @@ template <DType kDType>
 struct GroupWords : WidenedGroups<GroupBytes<kDType>> {
   HWY_INLINE explicit GroupWords(const std::byte* from) : WidenedGroups<GroupBytes<kDType>>(from) {}
 };
+
 HWY_INLINE __m256i load_32(const std::byte* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 HWY_INLINE __m128i load_16(const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 
-// 64 neighbours as nibbles: the lowest four bits of words, with others above.
+// 64 neighbours as nibbles, in the lowest four bits of words. The bits above them are of other elements.
 struct NibbleWords {
   __m512i even;
   __m512i odd;
 
-  // Of two times sixteen bytes, each the low nibbles, then the high ones.
+  // Loads two blocks of sixteen bytes: of each the low nibbles, then the high ones.
   static HWY_INLINE NibbleWords of_two_blocks(const std::byte* first, const std::byte* second) {
     const __m512i both = _mm512_mask_broadcast_i32x4(_mm512_broadcast_i32x4(load_16(first)), 0xFF00, load_16(second));
     constexpr std::int64_t kLow = 0;
     constexpr std::int64_t kHigh = 0x0004000400040004;
     return shift(both, _mm512_setr_epi64(kLow, kLow, kHigh, kHigh, kLow, kLow, kHigh, kHigh));
   }
-  // The low nibbles of 32 bytes, then the high ones.
+  // Loads 32 bytes: the low nibbles, then the high ones.
   static HWY_INLINE NibbleWords of_32_bytes(const std::byte* from) {
     constexpr std::int64_t kHigh = 0x0004000400040004;
     return shift(_mm512_broadcast_i64x4(load_32(from)), _mm512_setr_epi64(0, 0, 0, 0, kHigh, kHigh, kHigh, kHigh));
@@ -114,7 +114,7 @@ struct NibbleWords {
     const __m512i mask = _mm512_set1_epi16(15);
     return {{_mm512_and_si512(even, mask)}, {_mm512_and_si512(odd, mask)}};
   }
-  // The levels that they stand for.
+  // Returns the levels that they index.
   [[nodiscard]] HWY_INLINE WordPair levels(const std::int8_t (&table)[16]) const {
     // Five bits of a word are looked up, so that each level is there twice.
     const __m512i levels =

@@ -68,7 +68,7 @@ TEST_P(Architectures, GiveTheLogitsOfTransformers) {
   const double simd = difference(*model, kProcessor, Numerics::exact);
   EXPECT_LE(scalar, 1e-4);
   EXPECT_LE(simd, 1e-4);
-  // What automatic numerics round depends on the instructions of the processor.
+  // Automatic numerics round as the instructions of the processor require.
   EXPECT_LE(difference(*model, kProcessor, Numerics::automatic), 1e-3);
   const auto text = [](double value) { return (std::ostringstream() << value).str(); };
   RecordProperty("architecture", std::string(model->config().architecture));
