@@ -23,27 +23,7 @@ template <std::size_t kRows, std::size_t kVectors>
 HWY_NOINLINE void shifted_tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT x,
                                const std::uint32_t* HWY_RESTRICT shifts, std::size_t elements, bool first,
                                float* HWY_RESTRICT sums) {
-  const BlockTag d;
-  BlockVec acc[kRows][kVectors];
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
-    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
-  }
-  for (std::size_t i = 0; i < elements; ++i) {
-    const float* const from = x + shifts[i];
-    BlockVec values[kVectors];
-    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) values[v] = hn::LoadU(d, from + v * kBlockLanes);
-    HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
-      const BlockVec w = hn::Set(d, weights[r * kTileElements + i]);
-      HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(w, values[v], acc[r][v]);
-    }
-  }
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
-    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
-      // Each strip is summed separately: shorter chains of additions have smaller errors.
-      float* const sum = sums + r * kSumPitch + v * kBlockLanes;
-      hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
-    }
-  }
+  sum_tile<kRows, kVectors>(weights, [&](std::size_t i) { return x + shifts[i]; }, elements, first, sums);
 }
 
 class TiledConvolution {
@@ -159,7 +139,7 @@ class TiledConvolution {
     return plane * batch_.plane_floats() + y / args_.stride[0] * batch_.pitch + x / args_.stride[1];
   }
 
-  // What a tile reads of x stays in the first-level cache for all filters.
+  // All filters take the same places in turn, so that what a tile reads of x stays in the first-level cache.
   void multiply_strip(std::size_t rows, std::size_t places, Range products) const {
     for (std::size_t t = 0; t < places; t += kTileTokens)
       for (std::size_t r = 0; r < rows; r += kTileRows)

@@ -19,31 +19,38 @@ inline constexpr std::size_t kTileRows = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON
 inline constexpr std::size_t kTileTokens = 2 * kBlockLanes;
 static_assert(kBlockRows % kTileRows == 0 && kPanelRows % kTileTokens == 0);
 
-// sums[r][t] (+)= weights[r][..] * panel[..][t], for kTileRows rows and kVectors vectors of t.
-template <std::size_t kVectors>
-HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT panel, std::size_t elements,
-                       bool first, float* HWY_RESTRICT sums) {
+// sums[r][t] (+)= weights[r][i] * x_at(i)[t], for kRows rows and kVectors vectors of t.
+template <std::size_t kRows, std::size_t kVectors, class XAt>
+HWY_INLINE void sum_tile(const float* HWY_RESTRICT weights, const XAt& x_at, std::size_t elements, bool first,
+                         float* HWY_RESTRICT sums) {
   const BlockTag d;
-  BlockVec acc[kTileRows][kVectors];
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+  BlockVec acc[kRows][kVectors];
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
   }
   for (std::size_t i = 0; i < elements; ++i) {
+    const float* const from = x_at(i);
     BlockVec x[kVectors];
-    HWY_UNROLL(2)
-    for (std::size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, panel + i * kPanelRows + v * kBlockLanes);
-    HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, from + v * kBlockLanes);
+    HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
       const BlockVec w = hn::Set(d, weights[r * kTileElements + i]);
       HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(w, x[v], acc[r][v]);
     }
   }
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
       // Each strip is summed separately: shorter chains of additions have smaller errors.
       float* const sum = sums + r * kSumPitch + v * kBlockLanes;
       hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
     }
   }
+}
+
+// The same with a panel for x: x_at(i) is panel[i].
+template <std::size_t kVectors>
+HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT panel, std::size_t elements,
+                       bool first, float* HWY_RESTRICT sums) {
+  sum_tile<kTileRows, kVectors>(weights, [&](std::size_t i) { return panel + i * kPanelRows; }, elements, first, sums);
 }
 
 // Multiplies elements begin .. begin + elements - 1 of a block of decoded weight rows [weight_rows][kTileElements] by
