@@ -285,11 +285,6 @@ Inputs uneven_inputs(const Setting& setting, std::uint64_t seed) {
   return inputs;
 }
 
-Arithmetic arithmetic_of_rows(const ProductRule& rule, std::size_t rows) {
-  if (rows > few_rows_beside(rule.many)) return rule.many;
-  return rows <= rule.word_rows ? Arithmetic::words : Arithmetic::f32;
-}
-
 // Returns how each use of a quantized weight is multiplied if those of tokens before `valid` count: the uses of a
 // matrix together, a batch at a time.
 std::vector<Arithmetic> arithmetics_of(const KernelCase& use, const Inputs& inputs, std::uint32_t valid) {
@@ -303,7 +298,8 @@ std::vector<Arithmetic> arithmetics_of(const KernelCase& use, const Inputs& inpu
     const auto all = static_cast<std::size_t>(std::count(begin, begin + static_cast<std::ptrdiff_t>(uses), slots[i]));
     const std::size_t first = before / kBatchRows * kBatchRows;
     const bool is_alone = inputs.ids.operand.shape[0] == 1;
-    result[i] = arithmetic_of_rows(rule, is_alone ? 1 : std::min<std::size_t>(all - first, kBatchRows));
+    result[i] =
+        rule.arithmetic(inputs.weight.operand.dtype, is_alone ? 1 : std::min<std::size_t>(all - first, kBatchRows));
   }
   return result;
 }

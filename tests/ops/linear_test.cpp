@@ -21,8 +21,7 @@
 #include "ops/each_target.h"
 #include "ops/integer_rounding.h"
 #include "ops/kernel.h"
-#include "ops/linear/few_rows.h"
-#include "ops/linear/word_blocking.h"
+#include "ops/linear/row_products.h"
 #include "ops/quantize/blocks.h"
 #include "ops/random_elements.h"
 #include "ops/rounded_factors.h"
@@ -76,27 +75,15 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
-// How a kernel multiplies batches with few and with many valid rows.
-struct Arithmetics {
-  std::size_t word_rows;
-  Arithmetic many;
-};
-
-Arithmetics arithmetics_of(const CpuKernel& kernel, const OpCall& op) {
-  const Arithmetic most = kernel.arithmetic == nullptr ? Arithmetic::f32 : kernel.arithmetic(op);
-  const bool may_use_words = kernel.arithmetic != nullptr && allows(op, Arithmetic::words);
-  const DType weight = op.input(1).dtype;
-  const bool is_f32 = most == Arithmetic::words && !has_word_tiles(weight);
-  return {may_use_words ? word_rows(weight) : 0, is_f32 ? Arithmetic::f32 : most};
+// Returns how a kernel multiplies batches with few and with many valid rows.
+ProductRule rule_of(const CpuKernel& kernel, const OpCall& op) {
+  const LinearArgs args = linear_args(op);
+  return kernel.arithmetic == nullptr ? ProductRule() : product_rule(op, linear_capacity(args), args.k);
 }
 
-Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const Arithmetics& of) {
+Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, const ProductRule& rule) {
   const std::size_t begin = row / kBatchRows * kBatchRows;
-  const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
-  const Arithmetic many = arithmetic_of_rows(of.many, rounds_weight(c.weight), rows);
-  const bool is_few = many == Arithmetic::f32 || rows <= few_rows_beside(many);
-  if (!is_few) return many;
-  return rows <= of.word_rows ? Arithmetic::words : Arithmetic::f32;
+  return rule.arithmetic(c.weight, std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows));
 }
 
 void round_groups(float most, std::size_t elements, std::span<float> row) {
@@ -105,9 +92,9 @@ void round_groups(float most, std::size_t elements, std::span<float> row) {
 }
 
 // Rounds the rows of x that are multiplied in integers.
-void round_rows(std::vector<float>& xs, const Case& c, const Arithmetics& of) {
+void round_rows(std::vector<float>& xs, const Case& c, const ProductRule& rule) {
   for (std::uint32_t t = 0; t < std::min(c.rows, c.valid); ++t) {
-    const Arithmetic arithmetic = arithmetic_of_row(c, t, of);
+    const Arithmetic arithmetic = arithmetic_of_row(c, t, rule);
     const bool in_words = arithmetic == Arithmetic::words;
     if (!in_words && arithmetic != Arithmetic::bytes) continue;
     const std::span<float> row = std::span(xs).subspan(std::size_t{t} * (c.k + c.padding), c.k);
@@ -119,8 +106,8 @@ void round_rows(std::vector<float>& xs, const Case& c, const Arithmetics& of) {
 }
 
 // Returns the weight's rows as they are multiplied by many.
-std::vector<float> rounded_weight(std::vector<float> ws, const Case& c, const Arithmetics& of) {
-  if (of.many != Arithmetic::words || !rounds_weight(c.weight)) return ws;
+std::vector<float> rounded_weight(std::vector<float> ws, const Case& c, const ProductRule& rule) {
+  if (rule.many != Arithmetic::words || !rounds_weight(c.weight)) return ws;
   for (std::uint32_t r = 0; r < c.m; ++r)
     round_groups(kMostFine, kFineGroup, std::span(ws).subspan(std::size_t{r} * c.k, c.k));
   return ws;
@@ -162,18 +149,18 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   run_phases(kernel, op, call, c.threads);
 
   std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
-  const Arithmetics arithmetics = arithmetics_of(kernel, op);
-  round_rows(xs, c, arithmetics);
+  const ProductRule rule = rule_of(kernel, op);
+  round_rows(xs, c, rule);
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
   // The first is for few rows, the second for many.
-  const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, arithmetics.many)};
+  const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, rule.many)};
   const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32),
-                                     test::factors_of(rounded_weight(ws, c, arithmetics), arithmetics.many)};
+                                     test::factors_of(rounded_weight(ws, c, rule), rule.many)};
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
   double power = 0;  // of the summands: the sums themselves may cancel
   for (std::uint32_t t = 0; t < c.rows; ++t) {
-    const bool is_many = t < c.valid && arithmetic_of_row(c, t, arithmetics) == arithmetics.many;
+    const bool is_many = t < c.valid && arithmetic_of_row(c, t, rule) == rule.many;
     const test::Factors& w = w_factors[is_many ? 1 : 0];
     const test::Factors& x_row = x_factors[is_many ? 1 : 0];
     for (std::uint64_t r = 0; r < out_pitch; ++r) {

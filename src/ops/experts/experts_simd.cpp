@@ -151,9 +151,6 @@ class ExpertRows final : public TokenRows {
   const std::uint32_t* uses_;
 };
 
-// Matrices are cut into shares at multiples of so many rows: whole tiles of the row kernel.
-constexpr std::uint64_t kFewGrain = 4;
-
 // Multiplies each use separately.
 void multiply_uses(const ExpertsRun& run) {
   const auto uses = static_cast<std::uint32_t>(run.uses());
@@ -161,7 +158,7 @@ void multiply_uses(const ExpertsRun& run) {
     if (run.slot(use) == kNoExpert) run.zero(use);
   const float* prepared = nullptr;
   for_each_part(
-      uses, run.args.m, kFewGrain, run.call.share, run.call.shares,
+      uses, run.args.m, kDotGrain, run.call.share, run.call.shares,
       [&](std::uint32_t use) { return std::uint64_t{run.slot(use) != kNoExpert}; },
       [&](std::uint32_t use, Range weight_rows) {
         const ExpertRows rows(run, run.slot(use), &use);
@@ -214,7 +211,7 @@ void multiply(const ExpertsRun& run) {
   const ExpertOrder order = run.order();
   const std::uint32_t held = run.args.held;
   // All matrices are cut alike.
-  std::uint64_t grain = kFewGrain;
+  std::uint64_t grain = kDotGrain;
   for (std::uint32_t slot = 0; slot < held; ++slot)
     if (order.count(slot) > run.choice.few())
       for_each_product(run, order, slot,

@@ -12,6 +12,9 @@ namespace shunt {
 // `shunt bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
 inline constexpr std::size_t kDotRows = 24;
 
+// Weight rows that the row kernels take at a time.
+inline constexpr std::size_t kDotGrain = 4;
+
 // The least weight rows of a share of the dot kernel that are worth fetching x and its sums again.
 inline constexpr std::size_t kDotBlockRows = 16;
 
@@ -27,8 +30,10 @@ inline constexpr std::size_t kGroupElements = 32;
 
 // Token rows of a panel; a multiple of every target's tile width.
 inline constexpr std::size_t kPanelRows = 32;
+constexpr std::size_t panels_of(std::size_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 // Elements of k per tile. Such a part of a panel (32 KiB) stays in the first-level cache while all tiles use it.
 inline constexpr std::size_t kTileElements = 256;
+constexpr std::size_t tile_strips(std::size_t k) { return (k + kTileElements - 1) / kTileElements; }
 // Weight rows that a thread decodes before multiplying them by all panels; a multiple of every tile height.
 inline constexpr std::size_t kBlockRows = 96;
 // Token rows packed at a time, which bounds the scratch.

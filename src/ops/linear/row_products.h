@@ -19,7 +19,21 @@ struct ProductRule {
   std::uint32_t word_rows = 0;        // up to so many are multiplied in words by the row kernel
   Arithmetic many = Arithmetic::f32;  // of more than few
 
+  // Returns whether so many rows are few.
+  [[nodiscard]] constexpr bool is_few(DType weight, std::size_t rows) const {
+    return rows <= few_rows_beside(many_of(weight, rows));
+  }
+  // Returns the arithmetic of so many rows.
+  [[nodiscard]] constexpr Arithmetic arithmetic(DType weight, std::size_t rows) const {
+    if (!is_few(weight, rows)) return many_of(weight, rows);
+    return rows <= word_rows ? Arithmetic::words : Arithmetic::f32;
+  }
   bool operator==(const ProductRule&) const = default;
+
+ private:
+  [[nodiscard]] constexpr Arithmetic many_of(DType weight, std::size_t rows) const {
+    return arithmetic_of_rows(many, rounds_weight(weight), rows);
+  }
 };
 
 // Returns how a call multiplies `rows` token rows at most by its second input, with `k` columns. Exact numerics stay
@@ -56,10 +70,8 @@ struct RowProduct {
 
   [[nodiscard]] DType x_dtype() const { return static_cast<DType>(args.x_dtype); }
   [[nodiscard]] DType weight_dtype() const { return static_cast<DType>(args.weight_dtype); }
-  // Returns the arithmetic of so many rows, unless they are few.
-  [[nodiscard]] Arithmetic many() const { return arithmetic_of_rows(rule.many, rounds_weight(weight_dtype()), rows); }
-  [[nodiscard]] bool is_few() const { return rows <= few_rows_beside(many()); }
-  [[nodiscard]] bool is_in_words() const { return is_few() ? rows <= rule.word_rows : many() == Arithmetic::words; }
+  [[nodiscard]] bool is_few() const { return rule.is_few(weight_dtype(), rows); }
+  [[nodiscard]] Arithmetic arithmetic() const { return rule.arithmetic(weight_dtype(), rows); }
 };
 
 // Returns whether up to so many rows are prepared before they are multiplied.

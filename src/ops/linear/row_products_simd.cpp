@@ -99,9 +99,6 @@ void pack_strips(const RowProduct& product, Range items) {
 }
 #endif
 
-constexpr std::uint64_t panels_of(std::size_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
-constexpr std::uint64_t tile_strips(std::uint64_t k) { return (k + kTileElements - 1) / kTileElements; }
-
 // For many rows in F32. Items are kTileElements of a panel.
 void pack_panels(const RowProduct& product, Range items) {
   const std::uint64_t k = product.args.k;
@@ -118,30 +115,21 @@ void pack_panels(const RowProduct& product, Range items) {
 
 void prepare(const RowProduct& product, Range items) {
 #if SHUNT_HAS_WORD_TILES
-  if (!product.is_few() && product.is_in_words() && rounds_weight(product.weight_dtype()))
+  if (!product.is_few() && product.arithmetic() == Arithmetic::words && rounds_weight(product.weight_dtype()))
     return round_to_fine_words(product, items);
 #endif
 #if SHUNT_HAS_GROUP_BYTES
-  if (product.is_in_words()) return round_to_words(product, items);
+  if (product.arithmetic() == Arithmetic::words) return round_to_words(product, items);
 #endif
   if (product.is_few()) return widen(product, items);
 #if SHUNT_HAS_AMX_TILES
-  if (product.many() == Arithmetic::bf16) return pack_strips<1>(product, items);
-  if (product.many() == Arithmetic::bf16x3) return pack_strips<2>(product, items);
+  if (product.arithmetic() == Arithmetic::bf16) return pack_strips<1>(product, items);
+  if (product.arithmetic() == Arithmetic::bf16x3) return pack_strips<2>(product, items);
 #endif
 #if SHUNT_HAS_BYTE_DOT
-  if (product.many() == Arithmetic::bytes) return round_to_bytes(product, items);
+  if (product.arithmetic() == Arithmetic::bytes) return round_to_bytes(product, items);
 #endif
   pack_panels(product, items);
-}
-
-std::uint64_t items_of(const RowProduct& product) {
-  const std::uint64_t k = product.args.k;
-  if (product.is_in_words()) return product.rows * word_blocks(k);
-  if (product.is_few()) return product.x_dtype() == DType::F32 ? 0 : product.rows;
-  if (product.many() == Arithmetic::bytes) return product.rows * byte_blocks(k);
-  if (product.many() != Arithmetic::f32) return bf16_x_items(product.rows, k);
-  return panels_of(product.rows) * tile_strips(k);
 }
 
 // ---- Multiplying
@@ -157,7 +145,7 @@ void multiply_few(const RowProduct& product, Range weight_rows) {
     out[t] = product.tokens.out(t);
   }
 #if SHUNT_HAS_GROUP_BYTES
-  if (product.is_in_words()) {
+  if (product.arithmetic() == Arithmetic::words) {
     for_words_of(product.weight_dtype(), [&]<DType kDType>() {
       multiply_words<kDType>(product.args, product.weight, words_of_x(product), residual, out, weight_rows);
     });
@@ -177,7 +165,7 @@ void multiply(const RowProduct& product, Range weight_rows) {
     residual[t] = product.tokens.residual(t);
     out[t] = product.tokens.out(t);
   }
-  [[maybe_unused]] const Arithmetic many = product.many();
+  [[maybe_unused]] const Arithmetic many = product.arithmetic();
 #if SHUNT_HAS_AMX_TILES
   if (many == Arithmetic::bf16 || many == Arithmetic::bf16x3) {
     with_bf16_parts(many, product.weight_dtype(), [&]<std::size_t kWeightParts, std::size_t kXParts>() {
@@ -210,10 +198,10 @@ void multiply(const RowProduct& product, Range weight_rows) {
 }
 
 std::uint64_t grain_of(const RowProduct& product) {
-  if (product.is_few()) return 4;
-  if (product.many() == Arithmetic::bf16 || product.many() == Arithmetic::bf16x3) return kBf16StripRows;
+  if (product.is_few()) return kDotGrain;
+  if (product.arithmetic() == Arithmetic::bf16 || product.arithmetic() == Arithmetic::bf16x3) return kBf16StripRows;
 #if SHUNT_HAS_BYTE_DOT
-  if (product.many() != Arithmetic::f32) return kByteStripRows;
+  if (product.arithmetic() != Arithmetic::f32) return kByteStripRows;
 #endif
   return kTileRows;
 }
@@ -232,7 +220,6 @@ HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(most_word_rows);
 HWY_EXPORT(multiplies_word_tiles);
 HWY_EXPORT(rounds_alike);
-HWY_EXPORT(items_of);
 HWY_EXPORT(prepare);
 HWY_EXPORT(grain_of);
 HWY_EXPORT(multiply);
@@ -253,7 +240,7 @@ Arithmetic many_of(const OpCall& call, std::uint64_t rows) {
 
 // The bytes of rows packed for many in F32.
 std::uint64_t panel_bytes(const LinearArgs& args, std::uint64_t rows) {
-  return (rows + kPanelRows - 1) / kPanelRows * kPanelRows * args.k * sizeof(float);
+  return panels_of(rows) * kPanelRows * args.k * sizeof(float);
 }
 
 // The bytes of rows prepared for many.
@@ -323,7 +310,15 @@ std::uint64_t product_scratch(const LinearArgs& args, const ProductRule& rule, s
   return rows <= few_rows_beside(rule.many) ? bytes : std::max(bytes, many_scratch(rule.many, rows));
 }
 
-std::uint64_t prepare_items(const RowProduct& product) { return HWY_DYNAMIC_DISPATCH(items_of)(product); }
+std::uint64_t prepare_items(const RowProduct& product) {
+  const std::uint64_t k = product.args.k;
+  if (product.arithmetic() == Arithmetic::words) return product.rows * word_blocks(k);
+  if (product.is_few()) return product.x_dtype() == DType::F32 ? 0 : product.rows;
+  if (product.arithmetic() == Arithmetic::bytes) return product.rows * byte_blocks(k);
+  if (product.arithmetic() != Arithmetic::f32) return bf16_x_items(product.rows, k);
+  return panels_of(product.rows) * tile_strips(k);
+}
+
 void prepare_rows(const RowProduct& product, Range items) { HWY_DYNAMIC_DISPATCH(prepare)(product, items); }
 std::uint64_t weight_grain(const RowProduct& product) { return HWY_DYNAMIC_DISPATCH(grain_of)(product); }
 void multiply_rows(const RowProduct& product, Range weight_rows) {
