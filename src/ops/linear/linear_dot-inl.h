@@ -95,7 +95,9 @@ template <DType kDType>
 HWY_NOINLINE void dot_one_row(const LinearArgs& args, const std::byte* weight, const float* x, const float* residual,
                               float* out, Range range, float* scratch) {
   if constexpr (kHasGroups<kDType>) sum_groups(x, args.k, scratch);
-  for (std::uint64_t r = range.begin; r < range.end; r += 4) {
+  const std::uint64_t fours = (range.end - range.begin + 3) / 4;
+  for (std::uint64_t four = 0; four < fours; ++four) {
+    const std::uint64_t r = range.begin + 4 * in_two_streams(four, fours);
     const std::uint64_t count = HWY_MIN(range.end - r, std::uint64_t{4});
     alignas(64) float totals[4][kBlockLanes] = {};
     for (std::uint64_t i = 0; i < count; ++i)

@@ -10,6 +10,7 @@
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
 #include "ops/linear/row_products.h"
+#include "ops/linear/split_row-inl.h"
 #include "ops/linear/word_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,6 +21,7 @@ namespace HWY_NAMESPACE {
 bool has_bf16_tiles() { return has_amx_tiles(); }
 
 WordsOfX words_of_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
+SplitX split_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
 RoundedX rounded_of(const RowProduct& product) { return rounded_x(product.prepared, product.rows, product.args.k); }
 template <std::size_t kParts>
 Bf16X<kParts> bf16_of(const RowProduct& product) {
@@ -53,13 +55,19 @@ HWY_INLINE void for_each_block(const RowProduct& product, Range items, const Use
 
 #if SHUNT_HAS_GROUP_BYTES
 void round_to_words(const RowProduct& product, Range items) {
-  const WordsOfX words = words_of_x(product);
+  const bool is_split = product.is_few() && splits_x(product.weight_dtype());
+  const auto round = [&](const float* x, std::size_t row, std::size_t block) {
+#if SHUNT_HAS_NIBBLE_BLOCKS
+    if (is_split) return round_split(x, split_x(product), row, block);
+#endif
+    round_words(x, words_of_x(product), row, block);
+  };
   for_each_block(product, items, [&](std::size_t row, std::size_t block, const std::byte* x, std::size_t elements) {
     if (product.x_dtype() == DType::F32 && elements == kWordBlock)
-      return round_words(reinterpret_cast<const float*>(x), words, row, block);
+      return round(reinterpret_cast<const float*>(x), row, block);
     alignas(64) float widened[kWordBlock] = {};
     decode_row_simd(product.x_dtype(), x, elements, widened);
-    round_words(widened, words, row, block);
+    round(widened, row, block);
   });
 }
 #endif
@@ -144,6 +152,10 @@ void multiply_few(const RowProduct& product, Range weight_rows) {
     residual[t] = product.tokens.residual(t);
     out[t] = product.tokens.out(t);
   }
+#if SHUNT_HAS_NIBBLE_BLOCKS
+  if (product.arithmetic() == Arithmetic::words && splits_x(product.weight_dtype()))
+    return multiply_split(product.args, product.weight, split_x(product), residual, out, weight_rows);
+#endif
 #if SHUNT_HAS_GROUP_BYTES
   if (product.arithmetic() == Arithmetic::words) {
     for_words_of(product.weight_dtype(), [&]<DType kDType>() {
@@ -220,6 +232,7 @@ HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(most_word_rows);
 HWY_EXPORT(multiplies_word_tiles);
 HWY_EXPORT(rounds_alike);
+HWY_EXPORT(splits_x);
 HWY_EXPORT(prepare);
 HWY_EXPORT(grain_of);
 HWY_EXPORT(multiply);
@@ -260,7 +273,7 @@ std::uint64_t many_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t 
 std::uint64_t few_bytes(const LinearArgs& args, std::uint32_t word_rows, std::uint64_t rows) {
   const bool widens = static_cast<DType>(args.x_dtype) != DType::F32;
   return std::max<std::uint64_t>(widens ? rows * args.k * sizeof(float) : 0,
-                                 words_bytes(std::min<std::uint64_t>(rows, word_rows), args.k));
+                                 split_bytes(std::min<std::uint64_t>(rows, word_rows), args.k));
 }
 
 // The scratch of a thread that multiplies many rows.
@@ -289,6 +302,8 @@ Arithmetic arithmetic_of(const ProductRule& rule) {
 }
 
 bool prepares_alike(const ProductRule& rule, DType one, DType other) {
+  const auto splits = [](DType weight) { return HWY_DYNAMIC_DISPATCH(splits_x)(weight); };
+  if (rule.word_rows != 0 && splits(one) != splits(other)) return false;
   if (rule.many == Arithmetic::words) return rounds_weight(one) == rounds_weight(other);
   return rule.many != Arithmetic::bytes || HWY_DYNAMIC_DISPATCH(rounds_alike)(one, other);
 }

@@ -23,8 +23,8 @@ inline constexpr std::size_t kDotRowsBesideWords = 8;
 inline constexpr std::size_t kWordBlock = 256;
 // Elements of k at a time, in groups of 32.
 inline constexpr std::size_t kWordElements = 128;
-// The largest integer of 16 bits whose negative is one too.
-inline constexpr float kMostWord = 32767;
+// The largest integer of x, which splits into two signed bytes: 127 * 256 + 127.
+inline constexpr float kMostWord = 32639;
 
 // Token rows of x as integers of 16 bits: elements are the scale of their block times the integer. The even elements of
 // each kWordStep (group_words-inl.h) come before the odd ones, since that is how bytes widen to words without crossing
@@ -53,6 +53,34 @@ constexpr std::size_t word_blocks(std::size_t k) { return (k + kWordBlock - 1) /
 // Returns the bytes of `rows` token rows with `k` columns.
 constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
   constexpr std::size_t kNumbers = WordsOfX::kSums + 1;
+  return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
+}
+
+// The same with integers split into signed bytes, integer = 256 * high + low, for blocks of nibbles (split_row-inl.h).
+// Each part of kWordElements has the bytes of its first halves, high then low, and those of its second halves; first
+// halves are the first 16 elements of each group of 32.
+struct SplitX {
+  std::byte* memory = nullptr;  // aligned to 64 bytes
+  std::size_t rows = 0;
+  std::size_t blocks = 0;  // of kWordBlock, per row
+
+  // [2 * kWordElements] of a part; a row's parts follow each other in blocks as in WordsOfX.
+  [[nodiscard]] std::int8_t* bytes(std::size_t row, std::size_t part) const {
+    return reinterpret_cast<std::int8_t*>(memory) + ((part / 2 * rows + row) * 2 + part % 2) * 2 * kWordElements;
+  }
+  // [blocks * 2][kSums], minus the sums of eight integers, four in either half.
+  [[nodiscard]] std::int32_t* sums(std::size_t row) const {
+    return reinterpret_cast<std::int32_t*>(bytes(0, 2 * blocks)) + row * blocks * 2 * kSums;
+  }
+  // [blocks]
+  [[nodiscard]] float* scales(std::size_t row) const { return reinterpret_cast<float*>(sums(rows)) + row * blocks; }
+
+  static constexpr std::size_t kSums = kWordElements / 8;
+};
+
+// Returns the bytes of `rows` token rows with `k` columns, at least as many as words_bytes().
+constexpr std::size_t split_bytes(std::size_t rows, std::size_t k) {
+  constexpr std::size_t kNumbers = 2 * SplitX::kSums + 1;
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
 

@@ -50,9 +50,15 @@ HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* 
   return {_mm256_add_epi32(_mm256_madd_epi16(even, ones), _mm256_madd_epi16(odd, ones))};
 }
 
-// Rounds 256 elements of a token row. An element that is not finite makes all products of the row NaN. A block whose
-// scale could not be inverted in F32 counts as zeros.
-static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::size_t row, std::size_t block) {
+// The scale of 256 elements of a token row, and its inverse.
+struct WordScale {
+  float scale;
+  float inverse;
+};
+
+// An element that is not finite makes the scale NaN, and with it all products of the row. A block whose scale could not
+// be inverted in F32 counts as zeros.
+HWY_INLINE WordScale word_scale(const float* x) {
   const ScaleTag d;
   const hn::RebindToSigned<ScaleTag> di;
   constexpr float kLeast = 0x1p-100F;
@@ -60,10 +66,16 @@ static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::si
   auto most = hn::Zero(di);
   for (std::size_t i = 0; i < kWordBlock; i += 8) most = hn::Max(most, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
   const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
+  if (largest < kLeast) return {0, 0};
   const bool is_finite = largest <= std::numeric_limits<float>::max();
-  const bool is_zero = largest < kLeast;
-  const float scale = is_finite ? (is_zero ? 0 : largest / kMostWord) : std::numeric_limits<float>::quiet_NaN();
-  const ScaleVec inverse = hn::Set(d, is_zero ? 0 : kMostWord / largest);
+  return {is_finite ? largest / kMostWord : std::numeric_limits<float>::quiet_NaN(), kMostWord / largest};
+}
+
+// Rounds 256 elements of a token row.
+static HWY_NOINLINE void round_words(const float* x, const WordsOfX& to, std::size_t row, std::size_t block) {
+  const ScaleTag d;
+  const auto [scale, one_by_scale] = word_scale(x);
+  const ScaleVec inverse = hn::Set(d, one_by_scale);
   to.scales(row)[block] = scale;
   std::int16_t* const words = to.words(row, block);
   float* const sums = to.sums(row) + block * WordsOfX::kSums;
@@ -192,7 +204,9 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
   }
   const std::size_t pitch = x.rows * kWordBlock;
   const std::size_t whole = args.k / kWordElements * kWordElements;
-  for (std::uint64_t r = range.begin; r < range.end; ++r) {
+  const std::uint64_t count = range.end - range.begin;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t r = range.begin + in_two_streams(i, count);
     const std::byte* const from = weight + r * args.weight_row_bytes;
     WordTotal totals[kTokens];
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = {hn::Zero(d), hn::Zero(ScaleTag())};
@@ -216,25 +230,26 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
   }
 }
 
+// Calls use<count>(first) for four, two or one of the token rows at a time.
+template <class Use>
+HWY_INLINE void for_few_tokens(std::size_t rows, const Use& use) {
+  std::size_t t = 0;
+  for (; t + 4 <= rows; t += 4) use.template operator()<4>(t);
+  for (; t + 2 <= rows; t += 2) use.template operator()<2>(t);
+  for (; t < rows; ++t) use.template operator()<1>(t);
+}
+
 // Computes the weight rows of `range` for all token rows.
 template <DType kDType>
 HWY_INLINE void multiply_words(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
                                const float* const* residual, float* const* out, Range range) {
-  std::size_t t = 0;
-  const auto take = [&]<std::size_t kTokens>() {
-    for (; t + kTokens <= x.rows; t += kTokens) {
+  for_few_tokens(x.rows, [&]<std::size_t kTokens>(std::size_t t) {
 #if HWY_TARGET == HWY_AVX3
-      if (cpu_features().avx512_vnni) {
-        multiply_word_rows<true, kDType, kTokens>(args, weight, x, t, residual, out, range);
-        continue;
-      }
+    if (cpu_features().avx512_vnni)
+      return multiply_word_rows<true, kDType, kTokens>(args, weight, x, t, residual, out, range);
 #endif
-      multiply_word_rows<false, kDType, kTokens>(args, weight, x, t, residual, out, range);
-    }
-  };
-  take.template operator()<4>();
-  take.template operator()<2>();
-  take.template operator()<1>();
+    multiply_word_rows<false, kDType, kTokens>(args, weight, x, t, residual, out, range);
+  });
 }
 
 // Calls use<dtype>() and returns true if weights of the dtype are multiplied in words.

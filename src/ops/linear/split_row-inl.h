@@ -1,0 +1,144 @@
+// linear in words for few token rows and blocks of nibbles, on AVX-512 with VNNI: the integers of x are split into
+// bytes, so that nibbles need not be widened. Included by row_products_simd.cpp, once per instruction set.
+//
+// Products are summed exactly within a block, as in word_row-inl.h, and so is what the centre of the bytes adds.
+#if defined(SHUNT_OPS_SPLIT_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_SPLIT_ROW_INL_H_
+#undef SHUNT_OPS_SPLIT_ROW_INL_H_
+#else
+#define SHUNT_OPS_SPLIT_ROW_INL_H_
+#endif
+
+#include <cstring>
+
+#include "base/system/cpu_features.h"
+#include "ops/linear/word_row-inl.h"
+#include "ops/quantize/nibble_blocks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+// Returns whether this instruction set, on this processor, multiplies the dtype's weights by SplitX.
+HWY_INLINE bool splits_x(DType weight) {
+#if SHUNT_HAS_NIBBLE_BLOCKS
+  return cpu_features().avx512_vnni && (weight == DType::Q4_0 || weight == DType::IQ4_NL || weight == DType::MXFP4);
+#else
+  static_cast<void>(weight);
+  return false;
+#endif
+}
+
+#if SHUNT_HAS_NIBBLE_BLOCKS
+// Rounds 256 elements of a token row, to the same integers as round_words().
+static HWY_NOINLINE void round_split(const float* x, const SplitX& to, std::size_t row, std::size_t block) {
+  const WordScale scale = word_scale(x);
+  to.scales(row)[block] = scale.scale;
+  const __m512 inverse = _mm512_set1_ps(scale.inverse);
+  for (std::size_t part = 2 * block; part < 2 * block + 2; ++part) {
+    std::int8_t* const bytes = to.bytes(row, part);
+    std::int32_t* const sums = to.sums(row) + part * SplitX::kSums;
+    for (std::size_t group = 0; group < 4; ++group) {
+      __m512i sum = _mm512_setzero_si512();
+      for (std::size_t half = 0; half < 2; ++half, x += 16) {
+        const __m512i integers = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
+        const __m512i low = _mm512_srai_epi32(_mm512_slli_epi32(integers, 24), 24);
+        const __m512i high = _mm512_srai_epi32(_mm512_sub_epi32(integers, low), 8);
+        std::int8_t* const at = bytes + half * kWordElements + 16 * group;
+        _mm_store_si128(reinterpret_cast<__m128i*>(at), _mm512_cvtepi32_epi8(high));
+        _mm_store_si128(reinterpret_cast<__m128i*>(at + kWordElements / 2), _mm512_cvtepi32_epi8(low));
+        sum = _mm512_sub_epi32(sum, integers);
+      }
+      sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
+      sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
+      _mm_store_si128(reinterpret_cast<__m128i*>(sums + 4 * group),
+                      _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, sum)));
+    }
+  }
+}
+
+HWY_INLINE __m512i add_products(__m512i sums, __m512i weight, const std::int8_t* x) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(weight), "m"(*reinterpret_cast<const __m512i*>(x)));
+  return sums;
+}
+
+// Adds the products of 128 elements. `x` and `sums` are those of their part.
+template <class Blocks, std::size_t kTokens>
+HWY_INLINE void multiply_split_part(const Blocks& weight, const std::int8_t* const (&x)[kTokens],
+                                    const std::int32_t* const (&sums)[kTokens], const ProductVec (&x_scales)[kTokens],
+                                    ProductVec (&totals)[kTokens]) {
+  const ProductTag d;
+  const NibbleBytes quants = weight.quants();
+  const ProductVec scales = weight.scales();
+  HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
+    const std::int8_t* const high = x[t];
+    const std::int8_t* const low = high + kWordElements / 2;
+    __m512i upper = add_products(_mm512_setzero_si512(), quants.first, high);
+    upper = add_products(upper, quants.second, high + kWordElements);
+    __m512i lower = _mm512_slli_epi32(_mm512_load_si512(sums[t]), Blocks::kCentreBits);
+    lower = add_products(lower, quants.first, low);
+    lower = add_products(lower, quants.second, low + kWordElements);
+    const ProductSums sum = {_mm512_add_epi32(_mm512_slli_epi32(upper, 8), lower)};
+    totals[t] = hn::MulAdd(hn::ConvertTo(d, sum), hn::Mul(scales, x_scales[t]), totals[t]);
+  }
+}
+
+// Computes the weight rows of `range` for kTokens token rows from `row` on.
+template <DType kDType, std::size_t kTokens>
+HWY_NOINLINE void multiply_split_rows(const LinearArgs& args, const std::byte* weight, const SplitX& x, std::size_t row,
+                                      const float* const* residual, float* const* out, Range range) {
+  using Blocks = NibbleBlocks<kDType>;
+  const ProductTag d;
+  const std::size_t whole = args.k / kWordElements;
+  const auto multiply_part = [&](const std::byte* from, std::size_t part, ProductVec(&totals)[kTokens]) HWY_ATTR {
+    const std::int8_t* bytes[kTokens];
+    const std::int32_t* sums[kTokens];
+    ProductVec scales[kTokens];
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      bytes[t] = x.bytes(row + t, part);
+      sums[t] = x.sums(row + t) + part * SplitX::kSums;
+      scales[t] = hn::Set(d, x.scales(row + t)[part / 2]);
+    }
+    multiply_split_part(Blocks(from), bytes, sums, scales, totals);
+  };
+  const std::uint64_t count = range.end - range.begin;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t r = range.begin + in_two_streams(i, count);
+    const std::byte* from = weight + r * args.weight_row_bytes;
+    ProductVec totals[kTokens];
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = hn::Zero(d);
+    for (std::size_t part = 0; part < whole; ++part, from += Blocks::kBytes) {
+      prefetch(from, Blocks::kBytes);
+      multiply_part(from, part, totals);
+    }
+    if (const std::size_t rest = args.k % kWordElements; rest != 0) {
+      // Blocks of zeros fill up the last part.
+      alignas(64) std::byte blocks[Blocks::kBytes] = {};
+      std::memcpy(blocks, from, rest / 32 * (Blocks::kBytes / 4));
+      multiply_part(blocks, whole, totals);
+    }
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const float* const add = residual[row + t];
+      out[row + t][r] = hn::GetLane(hn::SumOfLanes(d, totals[t])) + (add == nullptr ? 0 : add[r]);
+    }
+  }
+}
+
+// Computes the weight rows of `range` for all token rows. REQUIRES: splits_x(dtype).
+static HWY_NOINLINE void multiply_split(const LinearArgs& args, const std::byte* weight, const SplitX& x,
+                                        const float* const* residual, float* const* out, Range range) {
+  with_dtype(static_cast<DType>(args.weight_dtype), [&]<DType kDType>() {
+    if constexpr (NibbleBlocks<kDType>::kElements != 0)
+      for_few_tokens(x.rows, [&]<std::size_t kTokens>(std::size_t t) {
+        multiply_split_rows<kDType, kTokens>(args, weight, x, t, residual, out, range);
+      });
+    return true;
+  });
+}
+#endif  // SHUNT_HAS_NIBBLE_BLOCKS
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
