@@ -273,6 +273,8 @@ TEST(KernelRun, JoinedProductsAreThoseOfEachAlone) {
         ops.multiply(x, DType::F32, 64, numerics);
         ops.multiply(x, DType::Q8_0, 64, numerics);
         ops.multiply(x, DType::Q5_1, 64, numerics);
+        ops.multiply(x, DType::Q4_0, 64, numerics);
+        ops.multiply(x, DType::MXFP4, 64, numerics);
         expect_same_as_alone(ops, rows);
         expect_same_as_alone(ops, (rows + 1) / 2);
       }

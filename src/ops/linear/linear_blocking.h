@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace shunt {
 
@@ -41,8 +42,8 @@ inline constexpr std::size_t kBatchRows = 512;
 // Sums of one weight row for a batch, plus a vector so that rows do not map to the same cache sets.
 inline constexpr std::size_t kSumPitch = kBatchRows + 16;
 
-// Returns the i-th of `count` weight rows where the two halves of them take turns. A core reads two places of memory up
-// to a third faster than one, since processors fetch ahead within a page only.
+// Returns the i-th of `count` weight rows where the two halves of them take turns. A core that computes between its
+// loads reads two places of memory faster than one.
 constexpr std::uint64_t in_two_streams(std::uint64_t i, std::uint64_t count) {
   return i / 2 + i % 2 * ((count + 1) / 2);
 }

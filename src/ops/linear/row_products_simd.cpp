@@ -22,6 +22,8 @@ bool has_bf16_tiles() { return has_amx_tiles(); }
 
 WordsOfX words_of_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
 SplitX split_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
+// REQUIRES: its arithmetic is words.
+bool is_split(const RowProduct& product) { return product.is_few() && splits_x(product.weight_dtype()); }
 RoundedX rounded_of(const RowProduct& product) { return rounded_x(product.prepared, product.rows, product.args.k); }
 template <std::size_t kParts>
 Bf16X<kParts> bf16_of(const RowProduct& product) {
@@ -55,10 +57,9 @@ HWY_INLINE void for_each_block(const RowProduct& product, Range items, const Use
 
 #if SHUNT_HAS_GROUP_BYTES
 void round_to_words(const RowProduct& product, Range items) {
-  const bool is_split = product.is_few() && splits_x(product.weight_dtype());
   const auto round = [&](const float* x, std::size_t row, std::size_t block) {
 #if SHUNT_HAS_NIBBLE_BLOCKS
-    if (is_split) return round_split(x, split_x(product), row, block);
+    if (is_split(product)) return round_split(x, split_x(product), row, block);
 #endif
     round_words(x, words_of_x(product), row, block);
   };
@@ -153,7 +154,7 @@ void multiply_few(const RowProduct& product, Range weight_rows) {
     out[t] = product.tokens.out(t);
   }
 #if SHUNT_HAS_NIBBLE_BLOCKS
-  if (product.arithmetic() == Arithmetic::words && splits_x(product.weight_dtype()))
+  if (product.arithmetic() == Arithmetic::words && is_split(product))
     return multiply_split(product.args, product.weight, split_x(product), residual, out, weight_rows);
 #endif
 #if SHUNT_HAS_GROUP_BYTES

@@ -22,7 +22,8 @@ namespace HWY_NAMESPACE {
 // Returns whether this instruction set, on this processor, multiplies the dtype's weights by SplitX.
 HWY_INLINE bool splits_x(DType weight) {
 #if SHUNT_HAS_NIBBLE_BLOCKS
-  return cpu_features().avx512_vnni && (weight == DType::Q4_0 || weight == DType::IQ4_NL || weight == DType::MXFP4);
+  return cpu_features().avx512_vnni &&
+         with_dtype(weight, []<DType kDType>() { return NibbleBlocks<kDType>::kElements != 0; });
 #else
   static_cast<void>(weight);
   return false;

@@ -204,6 +204,16 @@ struct GroupWords<DType::IQ4_NL> : FourSignedBlocks<IQ4_NLBlock> {
   }
 };
 
+// Returns the scale of a block of MXFP4 in the lowest lane.
+HWY_INLINE __m128 load_mx_scale(const std::byte* block) {
+  static constexpr std::array<float, 256> kScales = [] {
+    std::array<float, 256> scales{};
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = mx_scale(static_cast<std::uint8_t>(i));
+    return scales;
+  }();
+  return _mm_load_ss(&kScales[read_as<std::uint8_t>(block + offsetof(MXFP4Block, exponent))]);
+}
+
 template <>
 struct GroupWords<DType::MXFP4> : FourSignedBlocks<MXFP4Block> {
   HWY_INLINE explicit GroupWords(const std::byte* from) : FourSignedBlocks(from) {}
@@ -214,14 +224,9 @@ struct GroupWords<DType::MXFP4> : FourSignedBlocks<MXFP4Block> {
   }
 
  private:
-  static constexpr std::array<float, 256> kScales = [] {
-    std::array<float, 256> scales{};
-    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = mx_scale(static_cast<std::uint8_t>(i));
-    return scales;
-  }();
   template <int kBlock>
   [[nodiscard]] HWY_INLINE __m128 block_scale() const {
-    return _mm_load_ss(&kScales[read_as<std::uint8_t>(blocks_ + kBlock * sizeof(MXFP4Block))]);
+    return load_mx_scale(blocks_ + kBlock * sizeof(MXFP4Block));
   }
   template <int kFirst>
   [[nodiscard]] HWY_INLINE ProductVec two_scales() const {

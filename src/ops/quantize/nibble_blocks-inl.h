@@ -12,8 +12,6 @@
 #define SHUNT_OPS_NIBBLE_BLOCKS_INL_H_
 #endif
 
-#include <array>
-
 #include "ops/quantize/group_words-inl.h"
 
 #undef SHUNT_HAS_NIBBLE_BLOCKS
@@ -103,14 +101,9 @@ struct NibbleBlocks<DType::MXFP4> : FourNibbleBlocks<MXFP4Block, 4> {
   }
 
  private:
-  static constexpr std::array<float, 256> kScales = [] {
-    std::array<float, 256> scales{};
-    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = mx_scale(static_cast<std::uint8_t>(i));
-    return scales;
-  }();
   template <int kBlock>
   [[nodiscard]] HWY_INLINE __m128 block_scale() const {
-    return _mm_load_ss(&kScales[read_as<std::uint8_t>(blocks_ + kBlock * sizeof(MXFP4Block))]);
+    return load_mx_scale(blocks_ + kBlock * sizeof(MXFP4Block));
   }
 };
 
