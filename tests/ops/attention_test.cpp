@@ -236,20 +236,75 @@ TEST(Attention, BlocksOfSeveralSlabsAreAsTheFormulaSays) {
     }
 }
 
-// Blocks have as many tokens as the number of threads suggests.
-TEST(Attention, ManyRowsDoNotDependOnTheNumberOfThreads) {
-  for (const std::uint32_t window : {0U, 20U}) {
-    const Step step = step_of({.heads = 4,
-                               .kv_heads = 4,
-                               .head_dim = 80,
-                               .page_tokens = 5,
-                               .sequence_pages = 30,
-                               .tokens = prompt(2, 17, 130),
-                               .window = window},
-                              19);
+// Makes the cache of another dtype, and its heads whole blocks.
+void set_cache(Setting& setting, DType state) {
+  const std::uint32_t block = info_of(state).block_elements;
+  setting.state = state;
+  setting.head_dim = (setting.head_dim + block - 1) / block * block;
+}
+
+// Steps of few tokens whose positions are split into parts: with as many rows as dot products take, with more, with
+// several sequences of different length, and with more tokens than parts.
+std::vector<Setting> settings_of_several_parts() {
+  Setting all{.heads = 8, .kv_heads = 2, .head_dim = 64, .page_tokens = 32, .sequence_pages = 40};
+  all.tokens = {{0, 1200}};
+  Setting rows8 = all;
+  rows8.kv_heads = 1;
+  Setting many = all;
+  many.tokens = prompt(1, 900, 12);
+  Setting sequences = all;
+  sequences.head_dim = 48;
+  sequences.tokens = {{0, 3}, {2, 1100}, {1, 500}, {1, 501}, {2, -1}, {0, 800}};
+  Setting batch = all;
+  batch.kv_heads = 8;
+  for (int i = 0; i < 40; ++i) batch.tokens.emplace_back(i % 3, 600 + 10 * i);
+  std::vector<Setting> settings{all, rows8, many, sequences, batch};
+  for (std::size_t i = 0; i < 5; ++i) {
+    settings.push_back(settings[i]);
+    settings.back().window = 450;
+    settings.back().soft_cap = 3;
+    settings.back().sinks = true;
+  }
+  return settings;
+}
+
+TEST(Attention, PartsOfPositionsAreMerged) {
+  for (const Setting& plain : settings_of_several_parts())
+    for (const DType state : {DType::F16, DType::Q8_0, DType::F32}) {
+      if (test::kSanitized && state == DType::F32) continue;
+      Setting setting = plain;
+      set_cache(setting, state);
+      const Step step = step_of(setting, 23);
+      SCOPED_TRACE(step.use().text() + " window " + std::to_string(setting.window));
+      const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
+      for_each_simd_target([&] {
+        for (const std::uint32_t threads : {1U, 5U})
+          EXPECT_LE(nmse(values_of(run_kernel(simd(), step.use(), threads).output), expected),
+                    info_of(Op::attention).tolerance);
+      });
+    }
+}
+
+// Blocks have as many tokens, and groups as many heads, as the number of threads suggests.
+TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
+  std::vector<Setting> all = settings_of_several_parts();
+  const Setting many{
+      .heads = 4, .kv_heads = 4, .head_dim = 80, .page_tokens = 5, .sequence_pages = 30, .tokens = prompt(2, 17, 130)};
+  all.push_back(many);
+  all.push_back(many);
+  all.back().window = 20;
+  // Blocks of other tokens end with few rows.
+  all.push_back(many);
+  all.back().kv_heads = 2;
+  all.back().tokens = joined(prompt(2, 0, 49), prompt(0, 0, 50));
+  all.push_back(all.back());
+  all.back().tokens = joined(prompt(2, 50, 2), prompt(0, 0, 31));
+  for (const Setting& setting : all) {
+    const Step step = step_of(setting, 19);
+    SCOPED_TRACE(step.use().text() + " window " + std::to_string(setting.window));
     for_each_simd_target([&] {
       const auto expected = run_kernel(simd(), step.use(), 1).output.bytes;
-      for (const std::uint32_t threads : {2U, 3U, 13U})
+      for (const std::uint32_t threads : {2U, 3U, 13U, 64U})
         EXPECT_EQ(run_kernel(simd(), step.use(), threads).output.bytes, expected) << threads;
     });
   }
@@ -286,13 +341,6 @@ TEST(Attention, ASinkAloneGivesZeros) {
     for (const CpuKernel* kernel : {&scalar(), &simd()})
       for (const double value : values_of(run_kernel(*kernel, step.use(), 2).output)) EXPECT_EQ(value, 0);
   });
-}
-
-// Makes the cache of another dtype, and its heads whole blocks.
-void set_cache(Setting& setting, DType state) {
-  const std::uint32_t block = info_of(state).block_elements;
-  setting.state = state;
-  setting.head_dim = (setting.head_dim + block - 1) / block * block;
 }
 
 TEST(Attention, ScalarIsTheFormula) {

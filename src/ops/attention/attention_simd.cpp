@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
+#include <span>
 
 #include "ops/attention/attention.h"
 #include "ops/attention/tile.h"
@@ -32,53 +35,82 @@ class Attention {
         width_(padded_width(head_dim_)),
         pitch_(tile_pitch(width_)),
         heads_per_key_(args_.query.extents[2] / args_.kv_heads),
-        scratch_(scratch_at(call.thread_scratch, width_)) {}
+        scratch_(scratch_at(call.thread_scratch, width_)),
+        parts_(call.shared_scratch == nullptr ? PartResults()
+                                              : part_results_at(call.shared_scratch, args_.query.extents[2], width_)) {
+    for (std::size_t i = 0; i < 2; ++i) tiles_[i].scores = scratch_.scores + i * kTileKeys * kSlabRows;
+  }
 
   void run() {
-    const std::uint64_t tokens =
-        valid_rows(args_.query.entries, static_cast<Extent>(args_.query.extent), *call_.parameters);
-    groups_ = groups_of(args_, tokens, call_.shares);
-    std::uint64_t whole = 0;
-    for (std::uint64_t token = 0; token < tokens;) {
-      const Block block = block_at(args_, step_, groups_, token, tokens);
-      whole += block.cost * groups_.count;
-      token += block.tokens;
+    tokens_ = valid_rows(args_.query.entries, static_cast<Extent>(args_.query.extent), *call_.parameters);
+    groups_ = groups_of(args_, tokens_, call_.shares);
+    if (call_.phase == 1) {
+      for_each_block([this](const Block& block) { merge(block); });
+      return;
     }
+    std::uint64_t whole = 0;
+    for_each_block([&](const Block& block) { whole += block.cost * groups_.count; });
     std::uint64_t before = 0;
-    for (std::uint64_t token = 0; token < tokens;) {
-      const Block block = block_at(args_, step_, groups_, token, tokens);
-      run_block(block, share_of_block(before, block, groups_.count, whole, call_.share, call_.shares));
-      before += block.cost * groups_.count;
+    for_each_block([&](const Block& block) {
+      const std::uint64_t cost = block.cost * groups_.count;
+      const std::uint64_t items = std::uint64_t{groups_.count} * block.parts;
+      run_items(block, share_of_block(before, cost, items, whole, call_.share, call_.shares));
+      before += cost;
+    });
+  }
+
+ private:
+  // Some positions, and the start of their rows (first head).
+  struct Tile {
+    std::size_t count = 0;
+    std::uint64_t positions[kTileKeys];
+    const std::byte* keys[kTileKeys];
+    const std::byte* values[kTileKeys];
+    float* scores = nullptr;
+  };
+
+  template <class Use>
+  void for_each_block(Use use) {
+    for (std::uint64_t token = 0; token < tokens_;) {
+      const Block block = block_at(args_, step_, groups_, token, tokens_);
+      use(block);
       token += block.tokens;
     }
   }
 
- private:
-  void run_block(const Block& block, GroupRange range) {
+  // Items are the groups of the first part, then those of the second, and so on.
+  void run_items(const Block& block, Range items) {
     const std::size_t rows = std::size_t{block.tokens} * groups_.heads;
-    if (rows > kFewRows) {
-      for (std::uint32_t group = range.begin; group < range.end; ++group) run_many(block, group, rows);
-      return;
+    const std::size_t padded = std::bit_ceil(rows);
+    while (items.begin < items.end) {
+      const auto part = static_cast<std::uint32_t>(items.begin / groups_.count);
+      const auto group = static_cast<std::uint32_t>(items.begin % groups_.count);
+      if (!block.few) {
+        run_many(block, part, group, rows);
+        ++items.begin;
+        continue;
+      }
+      const std::uint64_t left = std::min(items.end - items.begin, std::uint64_t{groups_.count} - group);
+      const std::uint64_t count = std::min<std::uint64_t>(kSlabRows / padded, left);
+      run_few(block, part, {group, group + count}, rows, padded);
+      items.begin += count;
     }
-    const std::size_t padded = rows == 3 ? 4 : rows;
-    const auto batch = static_cast<std::uint32_t>(kSlabRows / padded);
-    for (std::uint32_t group = range.begin; group < range.end; group += batch)
-      run_few(block, {group, std::min(group + batch, range.end)}, rows, padded);
   }
 
   // Many rows of one group: scores and sums are products of matrices. Scores are transposed, [keys, rows], so that both
   // products read keys and values as they lie in memory and the softmax works on a vector of rows.
-  void run_many(const Block& block, std::uint32_t group, std::size_t rows) {
+  void run_many(const Block& block, std::uint32_t part, std::uint32_t group, std::size_t rows) {
     const std::size_t padded = (rows + 15) / 16 * 16;
-    load_queries(block, group, rows, padded, 0);
+    load_queries(block, part, group, rows, padded, 0);
     transpose_queries(padded);
-    std::uint64_t next = block.begin;
-    while (find_tile(block, next)) {
-      load_rows(keys_, group, scratch_.keys);
-      load_rows(values_, group, scratch_.values);
+    Range left = positions_of(block, part);
+    tile_ = tiles_;
+    while (find_tile(block, left)) {
+      load_rows({tile_->keys, tile_->count}, head_offset(group), scratch_.keys);
+      load_rows({tile_->values, tile_->count}, head_offset(group), scratch_.values);
       for (std::size_t row = 0; row < rows; row += kSlabRows) see_slab(block, row, std::min(rows - row, kSlabRows));
     }
-    store(block, group, rows, 0);
+    store(block, part, group, rows, 0);
   }
 
   // Turns the queries of each slab into [width, kSlabRows], by way of the keys' scratch.
@@ -103,14 +135,14 @@ class Attention {
       const KeySpan span = span_of(column, column + vectors * lanes);
       for (std::size_t key = span.begin / kMultiplyRows * kMultiplyRows; key < span.end; key += kMultiplyRows)
         multiply_block<vectors, false>({scratch_.keys + key * pitch_, pitch_, 1}, query + column, kSlabRows, head_dim_,
-                                       scratch_.scores + key * kSlabRows + column, kSlabRows);
+                                       tile_->scores + key * kSlabRows + column, kSlabRows);
     });
     weigh_slab(all, first_row, rows, columns);
     for_each_columns<kValueVectors>(width_, [&](auto vectors, std::size_t column) HWY_ATTR {
       for (std::size_t row = 0; row < rows; row += kMultiplyRows) {
         const KeySpan span = product_spans_[row / kMultiplyRows];
         if (span.begin >= span.end) continue;
-        multiply_block<vectors, true>({scratch_.scores + span.begin * kSlabRows + row, 1, kSlabRows},
+        multiply_block<vectors, true>({tile_->scores + span.begin * kSlabRows + row, 1, kSlabRows},
                                       scratch_.values + span.begin * pitch_ + column, pitch_, span.end - span.begin,
                                       scratch_.sums + (first_row + row) * width_ + column, width_);
       }
@@ -129,11 +161,15 @@ class Attention {
   void find_spans(const Block& block, std::size_t first_row, std::size_t rows) {
     std::fill(product_spans_, std::end(product_spans_), KeySpan());
     for (std::size_t row = 0; row < rows; ++row) {
-      const std::uint64_t token = token_of(block, first_row + row);
-      spans_[row] = {args_.window == 0 ? 0 : tile_index(step_.first(args_, token)),
-                     tile_index(step_.visible(args_.table, token))};
+      spans_[row] = span_of_token(token_of(block, first_row + row));
       product_spans_[row / kMultiplyRows].add(spans_[row]);
     }
+  }
+
+  // Returns what a token sees.
+  [[nodiscard]] KeySpan span_of_token(std::uint64_t token) const {
+    return {args_.window == 0 ? 0 : tile_index(step_.first(args_, token)),
+            tile_index(step_.visible(args_.table, token))};
   }
 
   // Returns what the slab's rows from one to another see together.
@@ -145,9 +181,9 @@ class Attention {
 
   // Turns the slab's scores into weights, zero where a row does not see a position.
   void weigh_slab(KeySpan all, std::size_t first_row, std::size_t rows, std::size_t columns) {
-    float* const scores = scratch_.scores + all.begin * kSlabRows;
+    float* const scores = tile_->scores + all.begin * kSlabRows;
     for (std::size_t key = all.begin; args_.soft_cap > 0 && key < all.end; ++key)
-      cap_scores(args_.soft_cap, scratch_.scores + key * kSlabRows, columns);
+      cap_scores(args_.soft_cap, tile_->scores + key * kSlabRows, columns);
     for (std::size_t row = 0; row < rows; ++row) {
       hide_scores(row, all.begin, std::min(spans_[row].begin, all.end));
       hide_scores(row, std::max(spans_[row].end, all.begin), all.end);
@@ -163,69 +199,85 @@ class Attention {
 
   void hide_scores(std::size_t row, std::size_t begin, std::size_t end) {
     for (std::size_t key = begin; key < end; ++key)
-      scratch_.scores[key * kSlabRows + row] = -std::numeric_limits<float>::infinity();
+      tile_->scores[key * kSlabRows + row] = -std::numeric_limits<float>::infinity();
   }
 
   // Few rows of several groups, tile by tile.
-  void run_few(const Block& block, GroupRange range, std::size_t rows, std::size_t padded) {
-    FewHeads heads[kSlabRows];
-    const std::size_t count = range.end - range.begin;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t group = range.begin + static_cast<std::uint32_t>(i);
-      const std::size_t at = i * padded;
-      load_queries(block, group, rows, padded, at);
-      heads[i] = {.offset = head_offset(group),
-                  .query = scratch_.query + at * width_,
-                  .scores = scratch_.scores + at * kTileKeys,
-                  .sums = scratch_.sums + at * width_};
+  void run_few(const Block& block, std::uint32_t part, Range range, std::size_t rows, std::size_t padded) {
+    FewRows few{.width = width_,
+                .elements = head_dim_,
+                .bytes = head_bytes_,
+                .heads = static_cast<std::size_t>(range.end - range.begin),
+                .query = scratch_.query,
+                .sums = scratch_.sums};
+    for (std::size_t i = 0; i < few.heads; ++i) {
+      const auto group = static_cast<std::uint32_t>(range.begin + i);
+      load_queries(block, part, group, rows, padded, i * padded);
+      few.offsets[i] = head_offset(group);
     }
-    std::uint64_t next = block.begin;
-    while (find_tile(block, next)) {
-      see_tile<true>(padded, range, heads);
-      for (std::size_t i = 0; i < count; ++i) weigh(block, rows, i * padded);
-      see_tile<false>(padded, range, heads);
+    const std::size_t all_rows = few.heads * padded;
+    Range left = positions_of(block, part);
+    FewTile before{.scores = tile_->scores};  // empty
+    for (bool more = true; more;) {
+      tile_ = tile_ == tiles_ ? tiles_ + 1 : tiles_;
+      more = find_tile(block, left);
+      KeySpan all;
+      for (std::size_t row = 0; row < all_rows; ++row) {
+        spans_[row] = more ? span_of_token(token_of(block, std::min(row % padded, rows - 1))) : KeySpan();
+        all.add(spans_[row]);
+      }
+      const FewTile tile{
+          .keys = tile_->keys, .values = tile_->values, .begin = all.begin, .end = all.end, .scores = tile_->scores};
+      see(few, padded, before, tile);
+      if (all.begin < all.end) weigh_slab(all, 0, all_rows, whole_vectors(all_rows + hn::Lanes(Floats()) - 1));
+      before = tile;
     }
-    for (std::size_t i = 0; i < count; ++i) store(block, range.begin + static_cast<std::uint32_t>(i), rows, i * padded);
+    for (std::size_t i = 0; i < few.heads; ++i)
+      store(block, part, static_cast<std::uint32_t>(range.begin + i), rows, i * padded);
   }
 
-  // Reads keys (or values) in place if vectors can, otherwise head by head through a tile of F32.
-  template <bool kDot>
-  void see_tile(std::size_t padded, GroupRange range, const FewHeads* heads) {
-    const std::byte* const* rows = kDot ? keys_ : values_;
-    const std::size_t count = range.end - range.begin;
+  // Reads keys and values in place if vectors can, otherwise head by head through tiles of F32.
+  void see(const FewRows& few, std::size_t padded, const FewTile& before, const FewTile& tile) {
     const DType dtype = static_cast<DType>(args_.state_dtype);
     if (head_dim_ % hn::Lanes(Floats()) == 0) {
-      if (dtype == DType::F32) return see_rows<kDot, LoadF32>(padded, heads, count, rows, head_dim_);
-      if (dtype == DType::BF16) return see_rows<kDot, LoadBF16>(padded, heads, count, rows, head_dim_);
-      if (dtype == DType::Q8_0) return see_rows<kDot, LoadBlocks>(padded, heads, count, rows, head_dim_);
+      if (dtype == DType::F32) return see_rows<LoadF32>(few, padded, before, tile);
+      if (dtype == DType::BF16) return see_rows<LoadBF16>(few, padded, before, tile);
+      if (dtype == DType::Q8_0) return see_rows<LoadBlocks>(few, padded, before, tile);
 #if SHUNT_HAS_F16_VECTORS
-      return see_rows<kDot, LoadF16>(padded, heads, count, rows, head_dim_);
+      return see_rows<LoadF16>(few, padded, before, tile);
 #endif
     }
-    const std::byte* converted[kTileKeys];
-    for (std::size_t j = 0; j < count_; ++j) converted[j] = reinterpret_cast<std::byte*>(scratch_.keys + j * pitch_);
-    for (std::size_t i = 0; i < count; ++i) {
-      load_rows(rows, range.begin + static_cast<std::uint32_t>(i), scratch_.keys);
-      FewHeads head = heads[i];
-      head.offset = 0;
-      see_rows<kDot, LoadF32>(padded, &head, 1, converted, width_);
+    const std::byte* keys[kTileKeys];
+    const std::byte* values[kTileKeys];
+    for (std::size_t j = 0; j < kTileKeys; ++j) {
+      keys[j] = reinterpret_cast<std::byte*>(scratch_.keys + j * pitch_);
+      values[j] = reinterpret_cast<std::byte*>(scratch_.values + j * pitch_);
+    }
+    for (std::size_t i = 0; i < few.heads; ++i) {
+      load_rows({tile.keys, tile.end}, few.offsets[i], scratch_.keys);
+      load_rows({before.values, before.end}, few.offsets[i], scratch_.values);
+      FewRows one{.width = width_,
+                  .elements = width_,
+                  .heads = 1,
+                  .offsets = {0},
+                  .query = few.query + i * padded * width_,
+                  .sums = few.sums + i * padded * width_};
+      FewTile before_one = before;
+      before_one.values = values;
+      before_one.scores += i * padded;
+      FewTile tile_one = tile;
+      tile_one.keys = keys;
+      tile_one.scores += i * padded;
+      see_rows<LoadF32>(one, padded, before_one, tile_one);
     }
   }
 
-  template <bool kDot, class Load>
-  void see_rows(std::size_t padded, const FewHeads* heads, std::size_t head_count, const std::byte* const* rows,
-                std::size_t elements) {
-    if (padded == 1) return see_rows_of<kDot, 1, Load>(heads, head_count, rows, elements);
-    if (padded == 2) return see_rows_of<kDot, 2, Load>(heads, head_count, rows, elements);
-    see_rows_of<kDot, 4, Load>(heads, head_count, rows, elements);
-  }
-
-  template <bool kDot, std::size_t kRows, class Load>
-  void see_rows_of(const FewHeads* heads, std::size_t head_count, const std::byte* const* rows, std::size_t elements) {
-    if constexpr (kDot)
-      dot_tile<kRows, Load>(heads, head_count, rows, count_, elements, width_);
-    else
-      add_tile<kRows, Load>(heads, head_count, rows, count_, elements, width_);
+  template <class Load>
+  static void see_rows(const FewRows& few, std::size_t padded, const FewTile& before, const FewTile& tile) {
+    if (padded == 1) return see_tiles<1, Load>(few, before, tile);
+    if (padded == 2) return see_tiles<2, Load>(few, before, tile);
+    if (padded == 4) return see_tiles<4, Load>(few, before, tile);
+    see_tiles<8, Load>(few, before, tile);
   }
 
   // The token and the query head of a row of a block and group.
@@ -237,13 +289,14 @@ class Attention {
   }
 
   // Loads scaled queries, padded with zeros to `padded` rows and `width_` columns, and clears the sums, from scratch
-  // row `at` on.
-  void load_queries(const Block& block, std::uint32_t group, std::size_t rows, std::size_t padded, std::size_t at) {
+  // row `at` on. A sink counts in the first part.
+  void load_queries(const Block& block, std::uint32_t part, std::uint32_t group, std::size_t rows, std::size_t padded,
+                    std::size_t at) {
     std::fill_n(scratch_.query + (at + rows) * width_, (padded - rows) * width_, 0.0F);
     std::fill_n(scratch_.sums + at * width_, padded * width_, 0.0F);
     std::fill_n(scratch_.largest + at, padded, std::numeric_limits<float>::lowest());
     std::fill_n(scratch_.totals + at, padded, 0.0F);
-    for (std::size_t row = 0; row < rows; ++row) add_sink(head_of(group, row), at + row);
+    for (std::size_t row = 0; part == 0 && row < rows; ++row) add_sink(head_of(group, row), at + row);
     const StridedTensor& query = args_.query;
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t begin = row_offset(query, token_of(block, row) * query.extents[2] + head_of(group, row));
@@ -269,36 +322,38 @@ class Attention {
     return std::size_t{group} * groups_.heads / heads_per_key_ * head_bytes_;
   }
 
-  // Finds the next tile: positions from `next` on that have a page. Returns false if there are none. Tiles end at
-  // multiples of kTileKeys, so that what many rows sum together does not depend on where a block begins.
-  bool find_tile(const Block& block, std::uint64_t& next) {
+  // Makes the current tile the next: the first of the positions `left` that have a page, which it takes away. Returns
+  // false if there are none. Tiles end at multiples of kTileKeys, so that what rows sum together does not depend on
+  // where a block begins.
+  bool find_tile(const Block& block, Range& left) {
+    Tile& tile = *tile_;
     const std::uint64_t row_bytes = args_.kv_heads * head_bytes_;
-    count_ = 0;
-    std::uint64_t tile_end = 0;
-    while (next < block.visible && (count_ == 0 || next < tile_end)) {
+    tile.count = 0;
+    std::uint64_t tile_end = left.end;
+    while (left.begin < tile_end) {
       const std::uint64_t page_tokens = args_.table.page_tokens;
-      const std::uint64_t page_end = std::min(block.visible, (next / page_tokens + 1) * page_tokens);
-      const std::uint64_t slot = state_slot(args_.table, step_.pages, block.sequence, static_cast<std::int64_t>(next));
+      const std::uint64_t page_end = std::min(left.end, (left.begin / page_tokens + 1) * page_tokens);
+      const std::uint64_t slot =
+          state_slot(args_.table, step_.pages, block.sequence, static_cast<std::int64_t>(left.begin));
       if (slot == kNoSlot) {
-        next = page_end;
+        left.begin = page_end;
         continue;
       }
-      if (count_ == 0) tile_end = (next / kTileKeys + 1) * kTileKeys;
+      if (tile.count == 0) tile_end = std::min(left.end, (left.begin / kTileKeys + 1) * kTileKeys);
       const std::uint64_t end = std::min(page_end, tile_end);
-      for (std::uint64_t offset = slot * row_bytes; next < end; ++next, offset += row_bytes) {
-        positions_[count_] = next;
-        keys_[count_] = call_.inputs[1] + offset;
-        values_[count_++] = call_.inputs[2] + offset;
+      for (std::uint64_t offset = slot * row_bytes; left.begin < end; ++left.begin, offset += row_bytes) {
+        tile.positions[tile.count] = left.begin;
+        tile.keys[tile.count] = call_.inputs[1] + offset;
+        tile.values[tile.count++] = call_.inputs[2] + offset;
       }
     }
-    return count_ != 0;
+    return tile.count != 0;
   }
 
-  // Loads the tile's keys or values of one head as F32, to `to` [kTileKeys, pitch].
-  void load_rows(const std::byte* const* rows, std::uint32_t group, float* to) {
+  // Loads keys or values of the head at an offset as F32, to `to` [kTileKeys, pitch].
+  void load_rows(std::span<const std::byte* const> rows, std::size_t offset, float* to) {
     const DType dtype = static_cast<DType>(args_.state_dtype);
-    const std::size_t offset = head_offset(group);
-    for (std::size_t j = 0; j < count_; ++j) {
+    for (std::size_t j = 0; j < rows.size(); ++j) {
       float* const out = to + j * pitch_;
       if (dtype == DType::Q8_0)
         store_row<DType::Q8_0>(rows[j] + offset, head_dim_, out);
@@ -310,33 +365,63 @@ class Attention {
 
   // Returns how many positions of the tile precede this one.
   [[nodiscard]] std::size_t tile_index(std::uint64_t position) const {
-    if (position > positions_[count_ - 1]) return count_;  // most rows see whole tiles
-    return static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, position) - positions_);
+    if (position > tile_->positions[tile_->count - 1]) return tile_->count;  // most rows see whole tiles
+    return static_cast<std::size_t>(std::lower_bound(tile_->positions, tile_->positions + tile_->count, position) -
+                                    tile_->positions);
   }
 
-  void weigh(const Block& block, std::size_t rows, std::size_t at) {
+  // Stores rows' results, or what a part found, which merge() puts together.
+  void store(const Block& block, std::uint32_t part, std::uint32_t group, std::size_t rows, std::size_t at) {
     for (std::size_t row = 0; row < rows; ++row) {
-      const std::uint64_t visible = step_.visible(args_.table, token_of(block, row));
-      const std::size_t seen = tile_index(visible);
-      float* const scores = scratch_.scores + (at + row) * kTileKeys;
-      if (args_.soft_cap > 0) cap_scores(args_.soft_cap, scores, kTileKeys);
-      if (args_.window != 0)
-        std::fill_n(scores, tile_index(step_.first(args_, token_of(block, row))),
-                    -std::numeric_limits<float>::infinity());
-      weigh_row(seen, width_, scratch_.largest[at + row], scratch_.totals[at + row], scores,
-                scratch_.sums + (at + row) * width_);
-    }
-  }
-
-  void store(const Block& block, std::uint32_t group, std::size_t rows, std::size_t at) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      const float total = scratch_.totals[at + row];
-      const float factor = total == 0 ? 0.0F : 1.0F / total;
+      const std::uint64_t token = token_of(block, row);
+      const std::uint64_t head = head_of(group, row);
       const float* sums = scratch_.sums + (at + row) * width_;
-      float* const out =
-          call_.out<float>() + (token_of(block, row) * args_.query.extents[2] + head_of(group, row)) * head_dim_;
+      const float total = scratch_.totals[at + row];
+      if (block.parts > 1) {
+        const std::uint64_t slot = part_row(token, part, head);
+        std::copy_n(sums, width_, parts_.sums + slot * width_);
+        parts_.largest[slot] = scratch_.largest[at + row];
+        parts_.totals[slot] = total;
+        continue;
+      }
+      const float factor = total == 0 ? 0.0F : 1.0F / total;
+      float* const out = result_of(token, head);
       for (std::size_t i = 0; i < head_dim_; ++i) out[i] = sums[i] * factor;
     }
+  }
+
+  // Stores the results of a share of a block's rows that have parts.
+  void merge(const Block& block) {
+    if (block.parts == 1) return;
+    const std::uint64_t heads = args_.query.extents[2];
+    const Range share = share_of(block.tokens * heads, call_.share, call_.shares);
+    for (std::uint64_t row = share.begin; row < share.end; ++row) {
+      const std::uint64_t token = block.first + row / heads;
+      const std::uint64_t first = part_row(token, 0, row % heads);
+      float largest = std::numeric_limits<float>::lowest();
+      for (std::uint32_t part = 0; part < block.parts; ++part)
+        largest = std::max(largest, parts_.largest[first + part * heads]);
+      float factors[kMostParts];
+      float total = 0;
+      for (std::uint32_t part = 0; part < block.parts; ++part) {
+        factors[part] = std::exp(parts_.largest[first + part * heads] - largest);
+        total += factors[part] * parts_.totals[first + part * heads];
+      }
+      for (std::uint32_t part = 0; part < block.parts; ++part) factors[part] = total == 0 ? 0 : factors[part] / total;
+      float* const out = result_of(token, row % heads);
+      std::fill_n(out, head_dim_, 0.0F);
+      for (std::uint32_t part = 0; part < block.parts; ++part)
+        add_scaled_row(parts_.sums + (first + part * heads) * width_, factors[part], head_dim_, out);
+    }
+  }
+
+  // The row of a token's part and head among the results of parts.
+  [[nodiscard]] std::uint64_t part_row(std::uint64_t token, std::uint32_t part, std::uint64_t head) const {
+    return (token * groups_.most_parts + part) * args_.query.extents[2] + head;
+  }
+
+  [[nodiscard]] float* result_of(std::uint64_t token, std::uint64_t head) const {
+    return call_.out<float>() + (token * args_.query.extents[2] + head) * head_dim_;
   }
 
   const CpuCall& call_;
@@ -348,12 +433,11 @@ class Attention {
   std::size_t pitch_;
   std::uint32_t heads_per_key_;
   Scratch scratch_;
+  PartResults parts_;
+  std::uint64_t tokens_ = 0;
   Groups groups_;
-  // The current tile: its positions and the start of their rows (first head).
-  std::size_t count_ = 0;
-  std::uint64_t positions_[kTileKeys];
-  const std::byte* keys_[kTileKeys];
-  const std::byte* values_[kTileKeys];
+  Tile tiles_[2];  // few rows also need the one before
+  Tile* tile_ = tiles_;
   // Positions of the tile that the current slab's rows see: each row, and the rows of each product together.
   KeySpan spans_[kSlabRows];
   KeySpan product_spans_[kSlabRows / kMultiplyRows];
@@ -376,9 +460,14 @@ namespace {
 HWY_EXPORT(run);
 
 CpuWork work(const OpCall& call, std::uint32_t) {
-  return {.phases = 1,
-          .shared_scratch_bytes = 0,
-          .thread_scratch_bytes = attention::scratch_bytes(attention::padded_width(call.input(0).shape[2]))};
+  const Shape& query = call.input(0).shape;
+  const std::size_t width = attention::padded_width(query[2]);
+  CpuWork work{.thread_scratch_bytes = attention::scratch_bytes(width)};
+  if (attention::may_have_parts(call)) {
+    work.phases = 2;
+    work.shared_scratch_bytes = attention::part_results_bytes(query[1], width);
+  }
+  return work;
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #define SHUNT_OPS_ATTENTION_TILE_INL_H_
 #endif
 
+#include <algorithm>
+#include <span>
 #include <type_traits>
 
 #include "ops/attention/tile.h"
@@ -99,127 +101,184 @@ inline void transpose(const float* HWY_RESTRICT in, std::size_t in_stride, std::
 #endif
 }
 
-// Loads a vector of a head in the state as F32, from element i on.
+// Load vector v of those of a head in the cache that begin at element i, as F32. kVectors of them are best loaded
+// together. REQUIRES: i is a multiple of as many elements as are loaded together.
 struct LoadF32 {
-  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
-    return hn::LoadU(Floats(), reinterpret_cast<const float*>(head) + i);
+  static constexpr std::size_t kVectors = 1;
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
+    const Floats d;
+    return hn::LoadU(d, reinterpret_cast<const float*>(head) + i + v * hn::Lanes(d));
   }
 };
 struct LoadBF16 {
-  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
+  static constexpr std::size_t kVectors = 1;
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
+    const Floats d;
     const hn::Rebind<std::uint32_t, Floats> du;
     const hn::Rebind<std::uint16_t, Floats> dh;
-    const auto bits = hn::LoadU(dh, reinterpret_cast<const std::uint16_t*>(head) + i);
-    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+    const auto bits = hn::LoadU(dh, reinterpret_cast<const std::uint16_t*>(head) + i + v * hn::Lanes(d));
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
   }
 };
-// REQUIRES: a block consists of whole vectors.
+// Vectors that are loaded together are parts of a block, or whole blocks, each of which has its scale loaded once.
 struct LoadBlocks {
-  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
+  static constexpr std::size_t kVectors =
+      std::max<std::size_t>(1, std::min<std::size_t>(4, 32 / hn::MaxLanes(Floats())));
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
     const Floats d;
-    const std::byte* const block = head + i / 32 * sizeof(Q8_0Block);
-    const auto quants = load_bytes<std::int8_t>(d, block + offsetof(Q8_0Block, quants) + i % 32);
-    return hn::Mul(hn::ConvertTo(d, quants), hn::Set(d, scale_of(block)));
-  }
-
- private:
-  static HWY_INLINE float scale_of(const std::byte* block) {
-    return hn::GetLane(load_f16(hn::FixedTag<float, 4>(), block));
+    const std::byte* const block = head + (i / 32 + v * hn::Lanes(d) / 32) * sizeof(Q8_0Block);
+    const std::byte* const at = block + offsetof(Q8_0Block, quants) + i % 32 + v * hn::Lanes(d) % 32;
+    const auto scale = hn::Set(d, hn::GetLane(load_f16(hn::FixedTag<float, 4>(), block)));
+    return hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, at)), scale);
   }
 };
 #if SHUNT_HAS_F16_VECTORS
 struct LoadF16 {
-  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
+  static constexpr std::size_t kVectors = 1;
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
+    const Floats d;
     const hn::Rebind<hwy::float16_t, Floats> dh;
     const hn::Rebind<std::uint16_t, Floats> du;
-    const auto bits = hn::LoadU(du, reinterpret_cast<const std::uint16_t*>(head) + i);
-    return hn::PromoteTo(Floats(), hn::BitCast(dh, bits));
+    const auto bits = hn::LoadU(du, reinterpret_cast<const std::uint16_t*>(head) + i + v * hn::Lanes(d));
+    return hn::PromoteTo(d, hn::BitCast(dh, bits));
   }
 };
 #endif
 
-// scores[row][key] = query[row] . key, for a few rows and keys, the keys read in place. query [kRows, width], scores
-// [kRows, kTileKeys]. REQUIRES: the keys consist of whole vectors.
-template <std::size_t kRows, std::size_t kKeys, class Load>
-HWY_INLINE void dot_keys(const float* HWY_RESTRICT query, std::size_t width, const std::byte* const* keys,
-                         std::size_t offset, std::size_t elements, float* HWY_RESTRICT scores) {
-  const Floats d;
-  const Load load;
-  const std::byte* from[kKeys];
-  for (std::size_t k = 0; k < kKeys; ++k) from[k] = keys[k] + offset;
-  hn::Vec<Floats> sums[kRows][kKeys];
-  for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::Zero(d);
-  for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
-    hn::Vec<Floats> key[kKeys];
-    for (std::size_t k = 0; k < kKeys; ++k) key[k] = load(from[k], i);
-    for (std::size_t r = 0; r < kRows; ++r) {
-      const auto q = hn::Load(d, query + r * width + i);
-      for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::MulAdd(q, key[k], sums[r][k]);
-    }
-  }
-  for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t k = 0; k < kKeys; ++k) scores[r * kTileKeys + k] = hn::GetLane(hn::SumOfLanes(d, sums[r][k]));
-}
-
-// sums[row] += weights[row][key] value[key], for a few rows and values, the values read in place. weights [kRows,
-// kTileKeys], sums [kRows, width]. REQUIRES: the values consist of whole vectors.
-template <std::size_t kRows, std::size_t kKeys, class Load>
-HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* const* values, std::size_t offset,
-                           std::size_t elements, std::size_t width, float* HWY_RESTRICT sums) {
-  const Floats d;
-  const Load load;
-  const std::byte* from[kKeys];
-  for (std::size_t k = 0; k < kKeys; ++k) from[k] = values[k] + offset;
-  hn::Vec<Floats> weight[kRows][kKeys];
-  for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t k = 0; k < kKeys; ++k) weight[r][k] = hn::Set(d, weights[r * kTileKeys + k]);
-  for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
-    hn::Vec<Floats> value[kKeys];
-    for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k], i);
-    for (std::size_t r = 0; r < kRows; ++r) {
-      // Several keys are summed before they are added, so that long sums stay precise.
-      auto sum = hn::Mul(weight[r][0], value[0]);
-      for (std::size_t k = 1; k < kKeys; ++k) sum = hn::MulAdd(weight[r][k], value[k], sum);
-      hn::Store(hn::Add(hn::Load(d, sums + r * width + i), sum), d, sums + r * width + i);
-    }
+// The sum of the first lanes of all 128 bits, of the second lanes, and so on.
+template <class D>
+HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> sum_of_blocks(D d, hn::Vec<D> x) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return x;
+  } else {
+    const hn::Half<D> half;
+    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
   }
 }
 
-// The rows of one key head when there are few: the head's offset in a position's row of state, and where the rows are
-// in the scratch.
-struct FewHeads {
-  std::size_t offset = 0;  // bytes
-  const float* query = nullptr;
-  float* scores = nullptr;
-  float* sums = nullptr;
+// Stores the sums of the lanes of four vectors, each summed in the same order.
+HWY_INLINE void store_sums(const hn::Vec<Floats> (&x)[4], float* HWY_RESTRICT to) {
+  const Floats d;
+  if constexpr (hn::MaxLanes(d) < 4) {
+    for (std::size_t i = 0; i < 4; ++i) to[i] = hn::GetLane(hn::SumOfLanes(d, x[i]));
+  } else {
+    const hn::Repartition<std::uint64_t, Floats> pairs;
+    const auto low =
+        hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, x[0], x[1]), hn::InterleaveUpper(d, x[0], x[1])));
+    const auto high =
+        hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, x[2], x[3]), hn::InterleaveUpper(d, x[2], x[3])));
+    const auto sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                              hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)));
+    hn::StoreU(sum_of_blocks(d, sums), hn::CappedTag<float, 4>(), to);
+  }
+}
+
+// Few rows of several key heads, kRows of each one after the other.
+struct FewRows {
+  std::size_t width = 0;     // of queries and sums, of whole vectors
+  std::size_t elements = 0;  // of a head in the cache, whole vectors
+  std::size_t bytes = 0;     // of a head in the cache; 0: nothing is fetched ahead
+  std::size_t heads = 0;
+  std::size_t offsets[kSlabRows];  // of the heads in a position's row of the cache, in bytes
+  const float* query = nullptr;    // [heads kRows, width]
+  float* sums = nullptr;           // [heads kRows, width]
 };
 
-// One tile for several key heads. Positions are the outer loop, so that neighbouring heads are read in memory order.
+// What few rows see of a tile: positions from `begin` to `end` of its keys and values, which are read in place.
+struct FewTile {
+  const std::byte* const* keys = nullptr;
+  const std::byte* const* values = nullptr;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  float* scores = nullptr;  // [kTileKeys, kSlabRows]
+};
+
+// Rows whose products are computed at once.
+constexpr std::size_t kRowsAtOnce = 4;
+
+// scores[row] = query[row] . key of the row's head, for one key. Meanwhile, keys two positions further and the value
+// are fetched: reading two places at once, processors use more of their bandwidth.
 template <std::size_t kRows, class Load>
-void dot_tile(const FewHeads* heads, std::size_t head_count, const std::byte* const* keys, std::size_t count,
-              std::size_t elements, std::size_t width) {
-  constexpr std::size_t kKeys = kRows == 4 ? 2 : 4;
-  std::size_t j = 0;
-  for (; j + kKeys <= count; j += kKeys)
-    for (std::size_t h = 0; h < head_count; ++h)
-      dot_keys<kRows, kKeys, Load>(heads[h].query, width, keys + j, heads[h].offset, elements, heads[h].scores + j);
-  for (; j < count; ++j)
-    for (std::size_t h = 0; h < head_count; ++h)
-      dot_keys<kRows, 1, Load>(heads[h].query, width, keys + j, heads[h].offset, elements, heads[h].scores + j);
+HWY_INLINE void dot_key(const FewRows& few, const FewTile& tile, std::size_t position) {
+  constexpr std::size_t kOfHead = std::min(kRows, kRowsAtOnce);
+  constexpr std::size_t kHeads = kRowsAtOnce / kOfHead;
+  const Floats d;
+  const Load load;
+  const std::byte* const key_ahead = tile.keys[std::min(position + 2, tile.end - 1)];
+  for (std::size_t head = 0; head < few.heads; head += kHeads) {
+    const std::byte* from[kHeads];
+    for (std::size_t h = 0; h < kHeads; ++h) {
+      const std::size_t offset = few.offsets[std::min(head + h, few.heads - 1)];
+      from[h] = tile.keys[position] + offset;
+      for (std::size_t at = 0; at < few.bytes; at += 64) {
+        hwy::Prefetch(key_ahead + offset + at);
+        hwy::Prefetch(tile.values[position] + offset + at);
+      }
+    }
+    for (std::size_t row = head * kRows; row < (head + kHeads) * kRows; row += kRowsAtOnce) {
+      const float* const query = few.query + row * few.width;
+      hn::Vec<Floats> sums[kRowsAtOnce];
+      for (auto& sum : sums) sum = hn::Zero(d);
+      for (std::size_t i = 0; i < few.elements; i += Load::kVectors * hn::Lanes(d))
+        for (std::size_t h = 0; h < kHeads; ++h)
+          for (std::size_t v = 0; v < Load::kVectors; ++v) {
+            const auto key = load(from[h], i, v);
+            for (std::size_t r = h * kOfHead; r < (h + 1) * kOfHead; ++r)
+              sums[r] = hn::MulAdd(hn::Load(d, query + r * few.width + i + v * hn::Lanes(d)), key, sums[r]);
+          }
+      store_sums(sums, tile.scores + position * kSlabRows + row);
+    }
+  }
 }
 
+// sums[row] += scores[row] value, for positions from `begin` to `end` of a tile, and for kVectors of the columns of
+// kRows rows of a head.
+template <std::size_t kRows, std::size_t kVectors, class Load>
+HWY_INLINE void add_columns(const FewRows& few, const FewTile& tile, std::size_t begin, std::size_t end,
+                            std::size_t head, std::size_t row, std::size_t column) {
+  const Floats d;
+  const Load load;
+  hn::Vec<Floats> found[kRows][kVectors];
+  for (auto& of_row : found)
+    for (auto& sum : of_row) sum = hn::Zero(d);
+  for (std::size_t j = begin; j < end; ++j) {
+    const std::byte* const from = tile.values[j] + few.offsets[head];
+    const float* const weights = tile.scores + j * kSlabRows + row;
+    hn::Vec<Floats> value[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) value[v] = load(from, column, v);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto weight = hn::Set(d, weights[r]);
+      for (std::size_t v = 0; v < kVectors; ++v) found[r][v] = hn::MulAdd(weight, value[v], found[r][v]);
+    }
+  }
+  // The sum of some values is added at once, so that long sums stay precise.
+  for (std::size_t r = 0; r < kRows; ++r)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      float* const to = few.sums + (row + r) * few.width + column + v * hn::Lanes(d);
+      hn::Store(hn::Add(hn::Load(d, to), found[r][v]), d, to);
+    }
+}
+
+// Computes the scores of a tile, and adds the values of the one before, times their weights: the former waits for
+// memory, the latter does not. A few keys, and the values of so many positions and of as large a share of the heads,
+// take turns. Either tile may be empty.
 template <std::size_t kRows, class Load>
-void add_tile(const FewHeads* heads, std::size_t head_count, const std::byte* const* values, std::size_t count,
-              std::size_t elements, std::size_t width) {
-  constexpr std::size_t kKeys = kRows == 4 ? 2 : 4;
-  std::size_t j = 0;
-  for (; j + kKeys <= count; j += kKeys)
-    for (std::size_t h = 0; h < head_count; ++h)
-      add_values<kRows, kKeys, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
-  for (; j < count; ++j)
-    for (std::size_t h = 0; h < head_count; ++h)
-      add_values<kRows, 1, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
+void see_tiles(const FewRows& few, const FewTile& before, const FewTile& tile) {
+  constexpr std::size_t kAtOnce = 16;  // positions
+  constexpr std::size_t kOfHead = std::min(kRows, kRowsAtOnce);
+  for (std::size_t first = 0; first < kTileKeys; first += kAtOnce) {
+    const std::size_t begin = std::max(first, before.begin);
+    const std::size_t end = std::min(first + kAtOnce, before.end);
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      if (first + i >= tile.begin && first + i < tile.end) dot_key<kRows, Load>(few, tile, first + i);
+      if (begin >= end) continue;
+      for (std::size_t head = few.heads * i / kAtOnce; head < few.heads * (i + 1) / kAtOnce; ++head)
+        for (std::size_t row = head * kRows; row < (head + 1) * kRows; row += kOfHead)
+          for_each_columns<kValueVectors>(few.elements, [&](auto vectors, std::size_t column) HWY_ATTR {
+            add_columns<kOfHead, vectors, Load>(few, before, begin, end, head, row, column);
+          });
+    }
+  }
 }
 
 // Replaces scores by cap tanh(score / cap). REQUIRES: whole vectors.
@@ -231,39 +290,8 @@ inline void cap_scores(float cap, float* HWY_RESTRICT scores, std::size_t count)
     hn::Store(hn::Mul(math::tanh(d, hn::Mul(hn::Load(d, scores + j), inverse)), caps), d, scores + j);
 }
 
-// The online softmax of one row (https://arxiv.org/abs/2205.14135). Turns scores [kTileKeys] into weights, ignoring
-// those from `seen` on, and rescales the earlier sums.
-inline void weigh_row(std::size_t seen, std::size_t width, float& row_largest, float& row_total,
-                      float* HWY_RESTRICT scores, float* HWY_RESTRICT sums) {
-  const Floats d;
-  const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t j = seen; j < kTileKeys; ++j) scores[j] = -std::numeric_limits<float>::infinity();
-  auto largest = hn::Set(d, row_largest);
-  for (std::size_t j = 0; j < kTileKeys; j += lanes) {
-    const auto score = hn::Load(d, scores + j);
-    largest = hn::IfThenElse(hn::Gt(score, largest), score, largest);
-  }
-  const float shift = hn::GetLane(hn::MaxOfLanes(d, largest));
-  const auto shifts = hn::Set(d, shift);
-  auto total = hn::Zero(d);
-  for (std::size_t j = 0; j < kTileKeys; j += lanes) {
-    const auto weight = math::exp_below_zero(d, hn::Sub(hn::Load(d, scores + j), shifts));
-    total = hn::Add(total, weight);
-    hn::Store(weight, d, scores + j);
-  }
-  const float sum = hn::GetLane(hn::SumOfLanes(d, total));
-  if (shift == row_largest) {
-    row_total += sum;
-    return;
-  }
-  const auto shrinks = math::exp_below_zero(d, hn::Sub(hn::Set(d, row_largest), shifts));
-  row_total = row_total * hn::GetLane(shrinks) + sum;
-  row_largest = shift;
-  for (std::size_t i = 0; i < width; i += lanes) hn::Store(hn::Mul(hn::Load(d, sums + i), shrinks), d, sums + i);
-}
-
-// The online softmax of a vector of rows. Turns their scores [keys, kSlabRows] into weights, and returns the factors
-// for the earlier sums.
+// The online softmax (https://arxiv.org/abs/2205.14135) of a vector of rows. Turns their scores [keys, kSlabRows] into
+// weights, and returns the factors for the earlier sums.
 inline hn::Vec<Floats> weigh_rows(std::size_t keys, float* HWY_RESTRICT row_largest, float* HWY_RESTRICT row_totals,
                                   float* HWY_RESTRICT scores) {
   const Floats d;

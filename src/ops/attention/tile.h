@@ -1,14 +1,16 @@
 // Block sizes of the SIMD attention kernel, and how the tokens of a step are divided into work.
 //
 // A block is a run of neighbouring tokens of one sequence; a group is some query heads of one key head. The rows of a
-// block and a group (token after token, head after head) share keys and values, which are converted to F32 once per
-// tile for all of them. A slab is as many of these rows as are multiplied by a tile at a time.
+// block and a group (token after token, head after head) share keys and values. A slab is as many of these rows as are
+// multiplied by a tile at a time. In a step of few tokens, the positions of a block are split into parts, whose results
+// are merged. What a row's result is does not depend on the number of shares.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "ops/attention/attention.h"
+#include "ops/kernel.h"
 
 namespace shunt::attention {
 
@@ -23,14 +25,20 @@ inline constexpr std::uint32_t kItemsPerShare = 4;
 inline constexpr std::size_t kMultiplyRows = 6;
 static_assert(kSlabRows % kMultiplyRows == 0 && kTileKeys % kMultiplyRows == 0);
 static_assert(kSlabRows % 16 == 0 && kTileKeys % 16 == 0, "they are whole vectors");
-// Up to this many rows use one dot product per key; more are multiplied as matrices.
-inline constexpr std::size_t kFewRows = 4;
+// Up to this many rows of one key head use one dot product per key, if they are all of the sequence's neighbouring
+// tokens; others are multiplied as matrices.
+inline constexpr std::size_t kFewRows = 8;
+// Parts, at most, of the positions of all tokens of a step together; and tiles, at least, of a part.
+inline constexpr std::uint32_t kMostParts = 32;
+inline constexpr std::uint64_t kTilesPerPart = 2;
 
-// How heads are grouped. Groups get smaller if there would otherwise be fewer of them than shares.
+// How heads are grouped, and tokens. Groups get smaller if there would otherwise be fewer items than shares; blocks do,
+// too, but not where they have parts, whose limits depend on all of a block's tokens.
 struct Groups {
   std::uint32_t count = 1;         // over all key heads
   std::uint32_t heads = 1;         // query heads of each
   std::uint32_t block_tokens = 1;  // at most, per block
+  std::uint32_t most_parts = 1;    // at most, per block
 };
 [[nodiscard]] Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t shares);
 
@@ -41,6 +49,8 @@ struct Block {
   std::uint64_t begin = 0;    // first position that one of the tokens sees
   std::uint64_t visible = 0;  // one past the last of them
   std::uint64_t cost = 0;     // of one group, in rows and positions
+  bool few = false;           // its rows of one key head are at most kFewRows, and all of the run's
+  std::uint32_t parts = 1;    // of its positions
 };
 
 // The index tensors of a step.
@@ -67,14 +77,13 @@ struct StepIndices {
 [[nodiscard]] Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups,
                              std::uint64_t first, std::uint64_t tokens);
 
-// The items of one share when blocks follow each other and each is `groups` items of equal cost. An item belongs to the
-// share in whose part of the whole cost its middle falls.
-struct GroupRange {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-};
-[[nodiscard]] GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::uint32_t groups,
-                                        std::uint64_t whole_cost, std::uint32_t share, std::uint32_t shares);
+// Returns the positions that a part of a block takes: whole tiles, but for the first and the last.
+[[nodiscard]] Range positions_of(const Block& block, std::uint32_t part);
+
+// Returns which of a block's items, each a group in a part, belong to one share. Blocks follow each other, and a
+// block's items cost the same. An item belongs to the share in whose part of the whole cost its middle falls.
+[[nodiscard]] Range share_of_block(std::uint64_t cost_before, std::uint64_t block_cost, std::uint64_t items,
+                                   std::uint64_t whole_cost, std::uint32_t share, std::uint32_t shares);
 
 inline std::size_t padded_width(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
@@ -87,11 +96,22 @@ struct Scratch {
   float* sums = nullptr;     // [kBlockRows, width]
   float* keys = nullptr;     // [kTileKeys, pitch]
   float* values = nullptr;   // [kTileKeys, pitch]
-  float* scores = nullptr;   // few rows: [kSlabRows, kTileKeys]; many: [kTileKeys, kSlabRows] of the current slab
+  float* scores = nullptr;   // [2, kTileKeys, kSlabRows], of the current slab; of the tile before, too, for few rows
   float* largest = nullptr;  // [kBlockRows], the largest score so far
   float* totals = nullptr;   // [kBlockRows], the sum of weights relative to it
 };
 [[nodiscard]] std::uint64_t scratch_bytes(std::size_t width);
 [[nodiscard]] Scratch scratch_at(std::byte* memory, std::size_t width);
+
+// What parts found, in the shared scratch. A token's parts follow each other.
+struct PartResults {
+  float* sums = nullptr;     // [kMostParts, heads, width]
+  float* largest = nullptr;  // [kMostParts, heads]
+  float* totals = nullptr;   // [kMostParts, heads]
+};
+// Returns whether a step of the call may have parts.
+[[nodiscard]] bool may_have_parts(const OpCall& call);
+[[nodiscard]] std::uint64_t part_results_bytes(std::uint64_t heads, std::size_t width);
+[[nodiscard]] PartResults part_results_at(std::byte* memory, std::uint64_t heads, std::size_t width);
 
 }  // namespace shunt::attention
