@@ -56,7 +56,8 @@ constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
 
-// The same with integers split into signed bytes, integer = 256 * high + low, for blocks of nibbles (split_row-inl.h).
+// The same with integers split into signed bytes, integer = 256 * high + low, for weights
+// that are unpacked to bytes (split_row-inl.h).
 // Each part of kWordElements has the bytes of its first halves, high then low, and those of its second halves; first
 // halves are the first 16 elements of each group of 32.
 struct SplitX {
@@ -72,15 +73,20 @@ struct SplitX {
   [[nodiscard]] std::int32_t* sums(std::size_t row) const {
     return reinterpret_cast<std::int32_t*>(bytes(0, 2 * blocks)) + row * blocks * 2 * kSums;
   }
+  // [blocks][kGroupSums], the sums of sixteen neighbours.
+  [[nodiscard]] float* group_sums(std::size_t row) const {
+    return reinterpret_cast<float*>(sums(rows)) + row * blocks * kGroupSums;
+  }
   // [blocks]
-  [[nodiscard]] float* scales(std::size_t row) const { return reinterpret_cast<float*>(sums(rows)) + row * blocks; }
+  [[nodiscard]] float* scales(std::size_t row) const { return group_sums(rows) + row * blocks; }
 
   static constexpr std::size_t kSums = kWordElements / 8;
+  static constexpr std::size_t kGroupSums = kWordBlock / 16;
 };
 
 // Returns the bytes of `rows` token rows with `k` columns, at least as many as words_bytes().
 constexpr std::size_t split_bytes(std::size_t rows, std::size_t k) {
-  constexpr std::size_t kNumbers = 2 * SplitX::kSums + 1;
+  constexpr std::size_t kNumbers = 2 * SplitX::kSums + SplitX::kGroupSums + 1;
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
 

@@ -32,7 +32,8 @@ struct NibbleBlocks {
   static constexpr std::size_t kElements = 0;
 };
 
-struct NibbleBytes {
+// Bytes of 128 elements: of the first sixteen of each group of 32, and of the others.
+struct ByteHalves {
   __m512i first;
   __m512i second;
 };
@@ -44,7 +45,7 @@ struct FourNibbleBlocks {
   static constexpr int kCentreBits = kBits;
 
   HWY_INLINE explicit FourNibbleBlocks(const std::byte* from) : blocks_(from) {}
-  [[nodiscard]] HWY_INLINE NibbleBytes quants() const {
+  [[nodiscard]] HWY_INLINE ByteHalves quants() const {
     __m512i both = _mm512_castsi128_si512(load_16(quants_of<0>()));
     both = _mm512_mask_broadcast_i32x4(both, 0x00F0, load_16(quants_of<1>()));
     both = _mm512_mask_broadcast_i32x4(both, 0x0F00, load_16(quants_of<2>()));
@@ -68,11 +69,11 @@ struct FourNibbleBlocks {
     return blocks_ + kBlock * sizeof(Block) + offsetof(Block, quants);
   }
   // Returns the levels that nibbles index, with the centre added.
-  [[nodiscard]] HWY_INLINE NibbleBytes levels(const std::int8_t (&levels)[16]) const {
+  [[nodiscard]] HWY_INLINE ByteHalves levels(const std::int8_t (&levels)[16]) const {
     const __m128i centred = _mm_add_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)),
                                          _mm_set1_epi8(static_cast<char>(1U << kCentreBits)));
     const __m512i table = _mm512_broadcast_i32x4(centred);
-    const NibbleBytes nibbles = quants();
+    const ByteHalves nibbles = quants();
     return {_mm512_shuffle_epi8(table, nibbles.first), _mm512_shuffle_epi8(table, nibbles.second)};
   }
   const std::byte* blocks_;
@@ -86,13 +87,13 @@ struct NibbleBlocks<DType::Q4_0> : FourNibbleBlocks<Q4_0Block, 3> {
 template <>
 struct NibbleBlocks<DType::IQ4_NL> : FourNibbleBlocks<IQ4_NLBlock, 7> {
   HWY_INLINE explicit NibbleBlocks(const std::byte* from) : FourNibbleBlocks(from) {}
-  [[nodiscard]] HWY_INLINE NibbleBytes quants() const { return levels(kCodebook); }
+  [[nodiscard]] HWY_INLINE ByteHalves quants() const { return levels(kCodebook); }
 };
 
 template <>
 struct NibbleBlocks<DType::MXFP4> : FourNibbleBlocks<MXFP4Block, 4> {
   HWY_INLINE explicit NibbleBlocks(const std::byte* from) : FourNibbleBlocks(from) {}
-  [[nodiscard]] HWY_INLINE NibbleBytes quants() const { return levels(kMxValues); }
+  [[nodiscard]] HWY_INLINE ByteHalves quants() const { return levels(kMxValues); }
   [[nodiscard]] HWY_INLINE ProductVec scales() const {
     __m512 scales = _mm512_broadcastss_ps(block_scale<0>());
     scales = _mm512_mask_broadcastss_ps(scales, 0x00F0, block_scale<1>());
