@@ -370,7 +370,7 @@ class Attention {
                                     tile_->positions);
   }
 
-  // Stores rows' results, or what a part found, which merge() puts together.
+  // Stores the results of rows, or those of a part for merge().
   void store(const Block& block, std::uint32_t part, std::uint32_t group, std::size_t rows, std::size_t at) {
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t token = token_of(block, row);

@@ -184,7 +184,7 @@ struct FewRows {
   float* sums = nullptr;           // [heads kRows, width]
 };
 
-// What few rows see of a tile: positions from `begin` to `end` of its keys and values, which are read in place.
+// The positions from `begin` to `end` of a tile, all that few rows see of it. Keys and values are read in place.
 struct FewTile {
   const std::byte* const* keys = nullptr;
   const std::byte* const* values = nullptr;

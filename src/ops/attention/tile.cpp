@@ -101,8 +101,10 @@ Scratch scratch_at(std::byte* memory, std::size_t width) {
 }
 
 bool may_have_parts(const OpCall& call) {
-  // A window may begin and end within a tile.
-  return visible_at_most(call) / kTileKeys + 2 >= 2 * kTilesPerPart;
+  // Tokens of a block may lie anywhere in their sequence, so that a window does not limit what they see together.
+  const PageTable table = attention_arguments(call).table;
+  const std::uint64_t positions = std::uint64_t{table.sequence_pages} * table.page_tokens;
+  return (positions + kTileKeys - 1) / kTileKeys >= 2 * kTilesPerPart;
 }
 
 std::uint64_t part_results_bytes(std::uint64_t heads, std::size_t width) {

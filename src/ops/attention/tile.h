@@ -3,7 +3,7 @@
 // A block is a run of neighbouring tokens of one sequence; a group is some query heads of one key head. The rows of a
 // block and a group (token after token, head after head) share keys and values. A slab is as many of these rows as are
 // multiplied by a tile at a time. In a step of few tokens, the positions of a block are split into parts, whose results
-// are merged. What a row's result is does not depend on the number of shares.
+// are merged. A row's result does not depend on the number of shares.
 #pragma once
 
 #include <cstddef>
@@ -103,7 +103,7 @@ struct Scratch {
 [[nodiscard]] std::uint64_t scratch_bytes(std::size_t width);
 [[nodiscard]] Scratch scratch_at(std::byte* memory, std::size_t width);
 
-// What parts found, in the shared scratch. A token's parts follow each other.
+// Results of parts, in the shared scratch. A token's parts follow each other.
 struct PartResults {
   float* sums = nullptr;     // [kMostParts, heads, width]
   float* largest = nullptr;  // [kMostParts, heads]

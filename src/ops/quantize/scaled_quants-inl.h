@@ -51,7 +51,7 @@ struct ScaledQuants<DType::Q2_K> {
   static constexpr bool kHasOffsets = true;
 
   HWY_INLINE explicit ScaledQuants(const std::byte* from) : block_(from) {
-    // Of the groups that meet in a vector, the scales come to its lanes: lane by lane, those of each of four vectors.
+    // Orders scales by lane, then by vector: lane l of vector 2 p + h has the elements of group 8 p + 2 l + h.
     const __m128i in_lanes = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
     const __m128i both = _mm_shuffle_epi8(load_16(from + offsetof(Q2_KBlock, group_scales)), in_lanes);
     const __m128i nibble = _mm_set1_epi8(15);
