@@ -1,12 +1,14 @@
 // Conversions of F32, F16 and BF16 rows to and from F32 for the SIMD kernels, compiled once per instruction set.
 //
-// Included by x_simd.cpp files after hwy/highway.h and ops/elements.h, within foreach_target.
+// Included by x_simd.cpp files after hwy/highway.h, within foreach_target.
 #if defined(SHUNT_OPS_FLOAT_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_FLOAT_ROWS_INL_H_
 #undef SHUNT_OPS_FLOAT_ROWS_INL_H_
 #else
 #define SHUNT_OPS_FLOAT_ROWS_INL_H_
 #endif
+
+#include "ops/elements.h"
 
 // Instruction sets that convert F16 in hardware; the others use the conversions of blocks.h.
 #undef SHUNT_HAS_F16_VECTORS

@@ -19,8 +19,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ops/amx_tiles-inl.h"
 #include "ops/emulated_tiles-inl.h"
-#include "ops/linear/amx_tiles-inl.h"
+#include "ops/linear/bf16_tile-inl.h"
 
 #ifndef SHUNT_TESTS_BF16_TILE_ONCE
 #define SHUNT_TESTS_BF16_TILE_ONCE

@@ -1,4 +1,4 @@
-// A unit for matrix tiles of BF16 (ops/linear/bf16_tile-inl.h) in plain C++, which computes what the instructions of
+// A unit for matrix tiles of BF16 (ops/matrix_tiles-inl.h) in plain C++, which computes what the instructions of
 // AMX are specified to (Intel SDM, volume 2, TDPBF16PS and VCVTNE2PS2BF16). Included once per instruction set.
 #if defined(SHUNT_TESTS_EMULATED_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_TESTS_EMULATED_TILES_INL_H_
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/linear/bf16_tile-inl.h"
+#include "ops/matrix_tiles-inl.h"
 #include "ops/quantize/blocks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +36,7 @@ class EmulatedTiles {
     for (std::size_t row = 0; row < kMatrixTileRows; ++row)
       std::memcpy(static_cast<std::byte*>(to) + row * pitch, registers_[kTile][row], 64);
   }
-  template <int kSums, int kWeight, int kX>
+  template <int kSums, int kLeft, int kRight>
   void multiply() {
     for (std::size_t row = 0; row < kMatrixTileRows; ++row) {
       float sums[2][16] = {};  // of the first and the second products of all pairs
@@ -44,7 +44,8 @@ class EmulatedTiles {
         for (std::size_t column = 0; column < 16; ++column)
           for (std::size_t i = 0; i < 2; ++i)
             sums[i][column] = without_small(
-                std::fma(element(kWeight, row, 2 * pair + i), element(kX, pair, 2 * column + i), sums[i][column]));
+                static_cast<float>(element(kLeft, row, 2 * pair + i) * element(kRight, pair, 2 * column + i) +
+                                   static_cast<double>(sums[i][column])));
       for (std::size_t column = 0; column < 16; ++column) {
         float& sum = registers_[kSums][row][column];
         sum = without_small(without_small(sum) + without_small(sums[0][column] + sums[1][column]));
@@ -66,10 +67,11 @@ class EmulatedTiles {
   using Register = float[kMatrixTileRows][16];
 
   static float without_small(float v) { return std::abs(v) < 0x1p-126F ? std::copysign(0.0F, v) : v; }
-  [[nodiscard]] float element(int tile, std::size_t row, std::size_t index) const {
+  // As a double, in which products are exact and sums nearly always.
+  [[nodiscard]] double element(int tile, std::size_t row, std::size_t index) const {
     std::uint16_t bits;
     std::memcpy(&bits, reinterpret_cast<const std::byte*>(registers_[tile][row]) + 2 * index, 2);
-    return without_small(bf16_to_f32(bits));
+    return static_cast<double>(without_small(bf16_to_f32(bits)));
   }
 
   Register registers_[8];

@@ -17,6 +17,7 @@
 #include "ops/float_rows-inl.h"
 #include "ops/math_simd-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
+#include "ops/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
@@ -73,34 +74,6 @@ HWY_INLINE void for_each_columns(std::size_t columns, Use use) {
   for (; column < columns; column += lanes) use(std::integral_constant<std::size_t, 1>(), column);
 }
 
-// in [rows, columns] -> out [columns, rows]. REQUIRES: rows and columns are multiples of 4.
-inline void transpose(const float* HWY_RESTRICT in, std::size_t in_stride, std::size_t rows, std::size_t columns,
-                      float* HWY_RESTRICT out, std::size_t out_stride) {
-#if HWY_TARGET == HWY_SCALAR
-  for (std::size_t i = 0; i < columns; ++i)
-    for (std::size_t j = 0; j < rows; ++j) out[i * out_stride + j] = in[j * in_stride + i];
-#else
-  const hn::CappedTag<float, 4> d;
-  for (std::size_t i = 0; i < columns; i += 4)
-    for (std::size_t j = 0; j < rows; j += 4) {
-      const float* corner = in + j * in_stride + i;
-      const auto row0 = hn::Load(d, corner);
-      const auto row1 = hn::Load(d, corner + in_stride);
-      const auto row2 = hn::Load(d, corner + 2 * in_stride);
-      const auto row3 = hn::Load(d, corner + 3 * in_stride);
-      const auto low02 = hn::InterleaveLower(d, row0, row2);
-      const auto low13 = hn::InterleaveLower(d, row1, row3);
-      const auto high02 = hn::InterleaveUpper(d, row0, row2);
-      const auto high13 = hn::InterleaveUpper(d, row1, row3);
-      float* target = out + i * out_stride + j;
-      hn::Store(hn::InterleaveLower(d, low02, low13), d, target);
-      hn::Store(hn::InterleaveUpper(d, low02, low13), d, target + out_stride);
-      hn::Store(hn::InterleaveLower(d, high02, high13), d, target + 2 * out_stride);
-      hn::Store(hn::InterleaveUpper(d, high02, high13), d, target + 3 * out_stride);
-    }
-#endif
-}
-
 // Load vector v of those of a head in the cache that begin at element i, as F32. kVectors of them are best loaded
 // together. REQUIRES: i is a multiple of as many elements as are loaded together.
 struct LoadF32 {
@@ -114,10 +87,7 @@ struct LoadBF16 {
   static constexpr std::size_t kVectors = 1;
   HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
     const Floats d;
-    const hn::Rebind<std::uint32_t, Floats> du;
-    const hn::Rebind<std::uint16_t, Floats> dh;
-    const auto bits = hn::LoadU(dh, reinterpret_cast<const std::uint16_t*>(head) + i + v * hn::Lanes(d));
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+    return load_bf16(d, head + 2 * (i + v * hn::Lanes(d)));
   }
 };
 // Vectors that are loaded together are parts of a block, or whole blocks, each of which has its scale loaded once.
@@ -132,18 +102,13 @@ struct LoadBlocks {
     return hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, at)), scale);
   }
 };
-#if SHUNT_HAS_F16_VECTORS
 struct LoadF16 {
   static constexpr std::size_t kVectors = 1;
   HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i, std::size_t v) const {
     const Floats d;
-    const hn::Rebind<hwy::float16_t, Floats> dh;
-    const hn::Rebind<std::uint16_t, Floats> du;
-    const auto bits = hn::LoadU(du, reinterpret_cast<const std::uint16_t*>(head) + i + v * hn::Lanes(d));
-    return hn::PromoteTo(d, hn::BitCast(dh, bits));
+    return load_f16(d, head + 2 * (i + v * hn::Lanes(d)));
   }
 };
-#endif
 
 // The sum of the first lanes of all 128 bits, of the second lanes, and so on.
 template <class D>

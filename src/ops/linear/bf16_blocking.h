@@ -10,6 +10,7 @@
 
 #include "ops/arithmetic.h"
 #include "ops/linear/linear_blocking.h"
+#include "ops/matrix_tiles.h"
 
 namespace shunt {
 
@@ -18,21 +19,15 @@ inline constexpr std::size_t kDotRowsBesideBf16 = 8;
 // The same beside three products of BF16.
 inline constexpr std::size_t kDotRowsBesideBf16x3 = 16;
 
-// A matrix tile is an operand of one instruction: 16 rows of 32 elements.
-inline constexpr std::size_t kMatrixTileRows = 16;
-inline constexpr std::size_t kMatrixTileElements = 32;
 // A strip is 32 rows by 256 elements: the weight's (16 KiB) stays in the first-level cache, and x's of the batch (256
 // KiB) in the second, while sums wait in memory.
 inline constexpr std::size_t kBf16StripRows = 2 * kMatrixTileRows;
 inline constexpr std::size_t kBf16Elements = 256;
 
-using MatrixTile = std::uint16_t[kMatrixTileRows * kMatrixTileElements];
-
-// Rows of the weight, or of x. A step of kMatrixTileElements has its parts side by side, and each part its two halves
-// of 16 rows. A tile of the weight is [rows][elements]; a tile of x is [pairs of elements][rows][2].
+// Rows of the weight, the left operand, or of x, the right one.
 template <std::size_t kParts>
 struct Bf16Strip {
-  alignas(64) MatrixTile tiles[kBf16Elements / kMatrixTileElements][kParts][2];
+  alignas(64) MatrixStep<kParts> steps[kBf16Elements / kMatrixTileElements];
 };
 
 // The steps of a strip with these elements.

@@ -15,26 +15,11 @@
 #include "ops/linear/linear.h"
 #include "ops/linear/register_tile-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
+#include "ops/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
-
-using Tag4 = hn::FixedTag<float, 4>;
-using Vec4 = hn::Vec<Tag4>;
-
-HWY_INLINE void transpose4(Vec4& a, Vec4& b, Vec4& c, Vec4& d) {
-  const Tag4 d4;
-  const hn::RepartitionToWide<Tag4> wide;
-  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d4, a, b));
-  const auto ab_high = hn::BitCast(wide, hn::InterleaveUpper(d4, a, b));
-  const auto cd_low = hn::BitCast(wide, hn::InterleaveLower(d4, c, d));
-  const auto cd_high = hn::BitCast(wide, hn::InterleaveUpper(d4, c, d));
-  a = hn::BitCast(d4, hn::InterleaveLower(wide, ab_low, cd_low));
-  b = hn::BitCast(d4, hn::InterleaveUpper(wide, ab_low, cd_low));
-  c = hn::BitCast(d4, hn::InterleaveLower(wide, ab_high, cd_high));
-  d = hn::BitCast(d4, hn::InterleaveUpper(wide, ab_high, cd_high));
-}
 
 template <DType kDType>
 HWY_INLINE Vec4 load4(const std::byte* row, std::size_t i) {

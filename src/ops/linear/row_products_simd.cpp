@@ -5,7 +5,8 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
-#include "ops/linear/amx_tiles-inl.h"
+#include "ops/amx_tiles-inl.h"
+#include "ops/linear/bf16_tile-inl.h"
 #include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"

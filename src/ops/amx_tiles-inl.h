@@ -1,5 +1,5 @@
-// The matrix tiles of Intel's AMX, in the form that bf16_tile-inl.h uses. Included once per instruction set; there with
-// AVX-512 only, which all processors with AMX have.
+// The matrix tiles of Intel's AMX, in the form that matrix_tiles-inl.h uses. Included once per instruction set; there
+// with AVX-512 only, which all processors with AMX have.
 #if defined(SHUNT_OPS_AMX_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_AMX_TILES_INL_H_
 #undef SHUNT_OPS_AMX_TILES_INL_H_
@@ -8,7 +8,7 @@
 #endif
 
 #include "base/system/cpu_features.h"
-#include "ops/linear/bf16_tile-inl.h"
+#include "ops/matrix_tiles-inl.h"
 
 #undef SHUNT_HAS_AMX_TILES
 #if HWY_TARGET == HWY_AVX3
