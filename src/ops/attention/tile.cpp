@@ -82,6 +82,12 @@ Range share_of_block(std::uint64_t cost_before, std::uint64_t block_cost, std::u
           share + 1 == shares ? items : first_from(whole_cost * (share + 1) / shares)};
 }
 
+bool suits_matrix_tiles(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  const std::uint64_t rows = std::uint64_t{args.query.extents[1]} * args.query.extents[2] / args.kv_heads;
+  return rows > kFewRows && args.query.extents[3] % kMatrixTileElements == 0;
+}
+
 std::uint64_t scratch_bytes(std::size_t width) {
   const std::size_t floats =
       2 * kBlockRows * width + 2 * kTileKeys * tile_pitch(width) + 2 * kSlabRows * kTileKeys + 2 * kBlockRows;

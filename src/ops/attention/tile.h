@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/arithmetic.h"
 #include "ops/attention/attention.h"
 #include "ops/kernel.h"
+#include "ops/matrix_tiles.h"
 
 namespace shunt::attention {
 
@@ -21,6 +23,9 @@ inline constexpr std::size_t kSlabRows = 48;
 inline constexpr std::size_t kBlockRows = 4 * kSlabRows;
 // Blocks are halved, down to one slab, while a share would have fewer items, each a block and a group, than this.
 inline constexpr std::uint32_t kItemsPerShare = 4;
+// Rows that matrix tiles multiply at a time, in place of a slab.
+inline constexpr std::size_t kMatrixRows = 32;
+static_assert(kMatrixRows <= kSlabRows && kBlockRows % kMatrixRows == 0);
 // Rows of results that a product keeps in registers.
 inline constexpr std::size_t kMultiplyRows = 6;
 static_assert(kSlabRows % kMultiplyRows == 0 && kTileKeys % kMultiplyRows == 0);
@@ -52,6 +57,13 @@ struct Block {
   bool few = false;           // its rows of one key head are at most kFewRows, and all of the run's
   std::uint32_t parts = 1;    // of its positions
 };
+
+struct alignas(16) AttentionSimdArgs {
+  AttentionArgs attention;
+  Arithmetic many;  // of many rows
+};
+// Returns whether a call has many rows that matrix tiles can multiply.
+[[nodiscard]] bool suits_matrix_tiles(const OpCall& call);
 
 // The index tensors of a step.
 struct StepIndices {
@@ -93,7 +105,7 @@ inline std::size_t tile_pitch(std::size_t width) { return width + 16; }
 // Each thread's scratch of floats, aligned to 64 bytes.
 struct Scratch {
   float* query = nullptr;    // few rows: [kSlabRows, width]; many: [kBlockRows / kSlabRows, width, kSlabRows]
-  float* sums = nullptr;     // [kBlockRows, width]
+  float* sums = nullptr;     // [kBlockRows, width]; by matrix tiles: [kBlockRows / kMatrixRows, width, kMatrixRows]
   float* keys = nullptr;     // [kTileKeys, pitch]
   float* values = nullptr;   // [kTileKeys, pitch]
   float* scores = nullptr;   // [2, kTileKeys, kSlabRows], of the current slab; of the tile before, too, for few rows
