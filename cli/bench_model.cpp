@@ -7,6 +7,7 @@
 
 #include "answers.h"
 #include "base/stopwatch.h"
+#include "base/system/event_counter.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
@@ -37,9 +38,10 @@ struct BenchModelOptions {
 };
 
 struct Measured {
-  Samples prompt, generate;   // tokens/s
-  Samples bandwidth;          // bytes/s
-  std::uint32_t threads = 0;  // those that read memory
+  Samples prompt, generate;                            // tokens/s
+  Samples prompt_instructions, generate_instructions;  // per cycle; empty: the system does not count them
+  Samples bandwidth;                                   // bytes/s
+  std::uint32_t threads = 0;                           // those that read memory
 };
 
 // The bytes of weights that a step of generation reads: all but an embedding, of which it reads few rows.
@@ -84,6 +86,23 @@ Result<double> time_generation(Session& session, std::span<const Token> tokens, 
   return static_cast<double>(tokens.size()) * sequences / watch.seconds();
 }
 
+struct CountedRate {
+  double tokens_per_s = 0;
+  std::optional<double> instructions_per_cycle;  // of all threads meanwhile
+};
+
+template <class Work>
+Result<CountedRate> counted(const Work& work) {
+  const auto counter = count_instructions();
+  SHUNT_TRY_ASSIGN(const double rate, work());
+  return CountedRate{.tokens_per_s = rate, .instructions_per_cycle = instructions_per_cycle(counter)};
+}
+
+void add_rate(const CountedRate& rate, Samples& tokens_per_s, Samples& instructions) {
+  tokens_per_s.add(rate.tokens_per_s);
+  if (rate.instructions_per_cycle) instructions.add(*rate.instructions_per_cycle);
+}
+
 // Does all measurements in each repetition, so that a slow moment of the machine affects them alike.
 Result<Measured> measure(Session& session, const BenchModelOptions& options) {
   const std::uint32_t vocabulary = session.model().config().vocabulary;
@@ -98,13 +117,15 @@ Result<Measured> measure(Session& session, const BenchModelOptions& options) {
     if (ending.load()) return fail(Code::interrupted, "interrupted");
     line.show(repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options.repetitions));
     const double bytes_per_s = limits->read_bytes_per_s();
-    SHUNT_TRY_ASSIGN(const double prompt_rate, time_prompt(session, std::span(text).first(options.prompt)));
+    SHUNT_TRY_ASSIGN(const CountedRate prompt,
+                     counted([&] { return time_prompt(session, std::span(text).first(options.prompt)); }));
     for (std::uint32_t i = 0; i < options.sequences; ++i) SHUNT_TRY(set_depth(session, i, text, options.depth));
-    SHUNT_TRY_ASSIGN(const double generate_rate, time_generation(session, generated, options.sequences));
+    SHUNT_TRY_ASSIGN(const CountedRate generation,
+                     counted([&] { return time_generation(session, generated, options.sequences); }));
     if (repetition == 0) continue;
     measured.bandwidth.add(bytes_per_s);
-    measured.prompt.add(prompt_rate);
-    measured.generate.add(generate_rate);
+    add_rate(prompt, measured.prompt, measured.prompt_instructions);
+    add_rate(generation, measured.generate, measured.generate_instructions);
   }
   return measured;
 }
@@ -128,6 +149,14 @@ double bandwidth_of(const Plan& plan, const Runtime& runtime, double read_bytes_
     if (device->info().id == devices.front())
       return device->info().type == DeviceType::cpu ? read_bytes_per_s : device->peak().bytes_per_s;
   return 0;
+}
+
+// Returns whether the processor alone runs these plans.
+bool are_on_processor(std::span<const Plan* const> plans, const Runtime& runtime) {
+  const std::vector<std::string> ids = working_devices(plans);
+  return std::ranges::all_of(opened(runtime).handles(), [&](const Device* device) {
+    return device->info().type == DeviceType::cpu || std::ranges::find(ids, device->info().id) == ids.end();
+  });
 }
 
 std::string line_of(std::string_view what, const Samples& samples, std::string_view unit, double scale) {
@@ -166,6 +195,8 @@ Status execute(BenchModelOptions& options) {
   const std::uint64_t bytes = bytes_per_step(*model) / options.sequences;
   const double bandwidth = bandwidth_of(*generation, *runtime, measured.bandwidth.median());
   const double share = bandwidth > 0 ? static_cast<double>(bytes) * measured.generate.median() / bandwidth : 0;
+  const bool has_instructions = are_on_processor(plans, *runtime) && !measured.prompt_instructions.empty() &&
+                                !measured.generate_instructions.empty();
   if (options.json) {
     Json json = {{"model", options.model},
                  {"devices", working_devices(plans)},
@@ -185,6 +216,9 @@ Status execute(BenchModelOptions& options) {
                  {"load_bytes_per_s", load_rate},
                  {"bytes_per_token", bytes}};
     if (share > 0) json["share_of_bandwidth"] = share;
+    if (has_instructions)
+      json.update({{"prompt_instructions_per_cycle", json_of(measured.prompt_instructions)},
+                   {"generate_instructions_per_cycle", json_of(measured.generate_instructions)}});
     return print_json(json);
   }
   std::string text =
@@ -195,6 +229,9 @@ Status execute(BenchModelOptions& options) {
   text += line_of(fmt::format("generate {}{}", each, options.generate), measured.generate, "tokens/s", 1);
   text += fmt::format("predicted       {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
                       predicted_generate);
+  if (has_instructions)
+    text += fmt::format("instructions    {:>9.2f} per cycle for the prompt, {:.2f} for generation\n",
+                        measured.prompt_instructions.median(), measured.generate_instructions.median());
   if (loaded.bytes != 0)
     text += fmt::format("{:<15} {:>9.2f} GB/s      ({} copied to devices in {})\n", "weights", load_rate / 1e9,
                         in_units(loaded.bytes), in_time(loaded.seconds * 1e6));

@@ -117,6 +117,8 @@ Json to_json(const Row& row) {
                {"flops_per_s", json_of(row.times.flops_per_s)}});
   if (!row.times.share_of_bandwidth.empty()) json["share_of_bandwidth"] = json_of(row.times.share_of_bandwidth);
   if (!row.times.share_of_peak.empty()) json["share_of_peak"] = json_of(row.times.share_of_peak);
+  if (const Samples& rate = row.times.instructions_per_cycle; !rate.empty())
+    json["instructions_per_cycle"] = json_of(rate);
   return json;
 }
 
@@ -147,30 +149,42 @@ std::string percent_of(const Samples& share) {
   return share.empty() ? "-  " : fmt::format("{:.0f} %", 100 * share.median());
 }
 
-std::string line_of(const Row& row) {
+// Returns whether the system counted instructions; the column is left out otherwise.
+bool counts_instructions(const OpsReport& report) {
+  return std::ranges::any_of(report.rows, [](const Row& row) { return !row.times.instructions_per_cycle.empty(); });
+}
+
+std::string line_of(const Row& row, bool has_rate) {
   const std::string start =
       fmt::format("{:<18} {:<5} {:>5}  {:<11}", row.layer.empty() ? name_of(row.use.op) : row.layer,
                   name_of(row.use.dtype), row.use.rows, row.device);
   if (!row.refusal.empty()) return fmt::format("{} unsupported: {}\n", start, row.refusal);
   const OpTimes& times = row.times;
-  return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>7} {:>9.1f} {:>7}  {}\n", start,
+  std::string rate;
+  if (has_rate)
+    rate = times.instructions_per_cycle.empty() ? fmt::format("{:>6}", "-  ")
+                                                : fmt::format("{:>6.2f}", times.instructions_per_cycle.median());
+  return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>7} {:>9.1f} {:>7}{}  {}\n", start,
                      in_units(static_cast<std::uint64_t>(row.cost.bytes())), row.cost.flops / 1e6,
                      times.seconds.median() * 1e6, times.bytes_per_s.median() / 1e9,
                      percent_of(times.share_of_bandwidth), times.flops_per_s.median() / 1e9,
-                     percent_of(times.share_of_peak), row.reads_memory ? "memory" : "reused");
+                     percent_of(times.share_of_peak), rate, row.reads_memory ? "memory" : "reused");
 }
 
 std::string to_text(const OpsReport& report) {
   std::string text = head_of(report);
-  text += fmt::format("{:<18} {:<5} {:>5}  {:<11} {:>10} {:>9} {:>12} {:>8} {:>7} {:>9} {:>7}  {}\n", "op", "dtype",
-                      "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
-  for (const Row& row : report.rows) text += line_of(row);
+  const bool counted = counts_instructions(report);
+  text += fmt::format("{:<18} {:<5} {:>5}  {:<11} {:>10} {:>9} {:>12} {:>8} {:>7} {:>9} {:>7}{}  {}\n", "op", "dtype",
+                      "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak",
+                      counted ? "   IPC" : "", "from");
+  for (const Row& row : report.rows) text += line_of(row, counted);
   text +=
       "\nmoves, MFLOP: per use, by the op's cost rule. of read, of peak: share of what the processor reads and "
       "multiplies,\n"
       "or of a GPU's peak as its driver tells it: memory, and products of F16 numbers on tensor cores.\n"
       "from memory: each use reads different weights (or another KV cache), together more than the caches hold.\n"
       "reused: all uses share their operands, so cached data may arrive faster than memory can be read.\n";
+  if (counted) text += "IPC: instructions per cycle of all threads, outside the system's kernel.\n";
   return text;
 }
 

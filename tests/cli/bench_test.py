@@ -24,10 +24,17 @@ class Bench(CommandLine):
                 self.assertGreater(result[what]["min"], 0)
             self.assertEqual(result["threads"], 2)
             self.assertGreater(result["share_of_bandwidth"], 0)
+            counted = "prompt_instructions_per_cycle" in result
+            for what in ("prompt_instructions_per_cycle", "generate_instructions_per_cycle") if counted else ():
+                self.assertEqual(set(result[what]), {"median", "min", "max"})
+                self.assertGreater(result[what]["min"], 0)
+            words = shunt("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "1", *ALONE).stdout
+            self.assertEqual(" per cycle for the prompt, " in words, counted)
             self.assertEqual((result["loaded_bytes"], result["load_s"], result["load_bytes_per_s"]), (0, 0, 0))
             copied = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "1",
                                "--devices", "sim:0", *ALONE)
             self.assertGreater(copied["loaded_bytes"], 0)
+            self.assertNotIn("prompt_instructions_per_cycle", copied)
             self.assertAlmostEqual(copied["load_bytes_per_s"] * copied["load_s"] / copied["loaded_bytes"], 1)
 
     def test_bench_of_several_sequences_at_a_depth(self):
@@ -59,10 +66,15 @@ class Bench(CommandLine):
                 self.assertEqual(set(row[what]), {"median", "min", "max"})
                 self.assertGreater(row[what]["min"], 0)
             self.assertIn(row["reads"], ("memory", "reused"))
+            self.assertEqual("instructions_per_cycle" in row, "instructions_per_cycle" in result["ops"][0])
+            self.assertGreater(row.get("instructions_per_cycle", {"min": 1})["min"], 0)
         text = shunt("bench", "ops", "argmax", *quick, "2")
         self.assertEqual(text.stderr, "")
         self.assertEqual(text.stdout.count("cpu:simd"), sum(row["op"] == "argmax" for row in result["ops"]) // 2)
         self.assertNotIn("cpu:scalar", text.stdout)
+        self.assertEqual("IPC" in text.stdout, "instructions_per_cycle" in result["ops"][0])
+        simulated = self.data("bench", "ops", "argmax", *quick, "1", "--devices", "sim:0")
+        self.assertFalse(any("instructions_per_cycle" in row for row in simulated["ops"]))
 
     def test_bench_of_ops_has_launch_cost_and_a_curve(self):
         result = self.data("bench", "ops", "--curve", "--devices", "cpu:simd,sim:0", "--repetitions", "1", *ALONE)

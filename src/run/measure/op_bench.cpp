@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/stopwatch.h"
+#include "base/system/event_counter.h"
 
 namespace shunt {
 namespace {
@@ -194,11 +195,13 @@ Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, Limit
   limit_times.flops_per_s.add(flops_per_s);
   limit_times.flops_per_s_one_thread.add(limits.flops_per_s(1));
   limit_times.fork_join_us.add(limits.fork_join_us());
+  const bool runs_on_processor = bench.device().info().type == DeviceType::cpu;
+  const auto counter = runs_on_processor ? count_instructions() : std::nullopt;
   SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+  if (const auto rate = instructions_per_cycle(counter)) times.instructions_per_cycle.add(*rate);
   times.seconds.add(seconds);
   times.bytes_per_s.add(bench.bytes() / seconds);
   times.flops_per_s.add(bench.cost().flops / seconds);
-  const bool runs_on_processor = bench.device().info().type == DeviceType::cpu;
   const PeakRates peak = runs_on_processor ? PeakRates{read_bytes_per_s, flops_per_s} : bench.device().peak();
   if (peak.bytes_per_s > 0) times.share_of_bandwidth.add(bench.bytes() / seconds / peak.bytes_per_s);
   if (peak.flops_per_s > 0) times.share_of_peak.add(bench.cost().flops / seconds / peak.flops_per_s);

@@ -91,6 +91,7 @@ struct OpTimes {
   Samples flops_per_s;  // by the cost rule
   Samples share_of_bandwidth;
   Samples share_of_peak;
+  Samples instructions_per_cycle;  // of all threads, on the processor where the system counts them
 };
 
 struct LimitTimes {

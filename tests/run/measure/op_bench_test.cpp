@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/system/event_counter.h"
 #include "devices/discovery/registry.h"
 
 namespace shunt {
@@ -122,6 +123,8 @@ std::pair<std::size_t, std::size_t> counts_of_shares(const std::string& device) 
   OpTimes times;
   LimitTimes limit_times;
   EXPECT_TRUE(measure_beside(**limits, **bench, times, limit_times).has_value());
+  const bool counts = device.starts_with("cpu") && count_instructions().has_value();
+  EXPECT_EQ(times.instructions_per_cycle.count(), counts ? 1U : 0U);
   return {times.share_of_bandwidth.count(), times.share_of_peak.count()};
 }
 
