@@ -79,11 +79,13 @@ void Executable::choose_layouts() {
   std::vector<std::vector<WantedLayout>> units;
   std::vector<bool> is_wanted_in_rows(plan_.residences.size(), false);
   layouts_.assign(plan_.residences.size(), Layout::rows);
+  reads_.assign(plan_.residences.size(), WeightStore::Reads::some_rows);
   for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
     units.push_back(wanted_layouts(position));
     for (const auto& [residence, layout] : units.back()) {
       if (layout == Layout::rows) is_wanted_in_rows[residence] = true;
       layouts_[residence] = is_wanted_in_rows[residence] ? Layout::rows : layout;
+      if (plan_.units[position].op != Op::gather) reads_[residence] = WeightStore::Reads::all;
     }
   }
   // A unit reads all its weights in one layout; those that have no other than rows do not count.
@@ -102,9 +104,9 @@ Result<Binding> Executable::bind_weight(std::size_t number, Progress& progress) 
   const Residence& residence = plan_.residences[number];
   Device& device = *devices_[residence.device];
   if (context_.watch != nullptr) SHUNT_TRY(context_.watch->check("copying weights"));
-  SHUNT_TRY_ASSIGN(
-      WeightStore::Weight weight,
-      on_device(device, context_.weights->acquire(graph_.tensor(residence.tensor), device, layouts_[number])));
+  SHUNT_TRY_ASSIGN(WeightStore::Weight weight,
+                   on_device(device, context_.weights->acquire(graph_.tensor(residence.tensor), device,
+                                                               layouts_[number], reads_[number])));
   progress.done += residence.bytes;
   if (context_.watch != nullptr && weight.was_copied)
     context_.watch->report(progress.kind, progress.done, progress.total);

@@ -74,7 +74,8 @@ class Executable {
 
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status bind_residences();
-  // Finds the layout of each weight: the one in which all uses of it there read it fastest, or rows.
+  // Finds what programs read of each weight, and its layout: the one in which all uses of it there read it fastest, or
+  // rows.
   void choose_layouts();
   // Returns the layouts in which a unit reads its inputs fastest, each with the number of its residence. Inputs that
   // are not weights are left out.
@@ -126,6 +127,7 @@ class Executable {
   std::vector<Device*> devices_;
   std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null if empty
   std::vector<Layout> layouts_;                        // one per residence
+  std::vector<WeightStore::Reads> reads_;              // one per residence
   std::vector<Binding> storage_;                       // one per residence
   std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers

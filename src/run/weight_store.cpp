@@ -64,11 +64,11 @@ void WeightStore::abandon() noexcept {
   loader_.abandon();
 }
 
-Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device, Layout layout) {
+Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device, Layout layout, Reads reads) {
   SHUNT_TRY_ASSIGN(const WeightPart part, find(weight));
   const Key key{weight.name, device.info().memory_pool, layout};
   if (std::shared_ptr<Buffer> buffer = held(key)) return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
-  SHUNT_TRY_ASSIGN(Weight loaded, load(weight.name, part, device, layout));
+  SHUNT_TRY_ASSIGN(Weight loaded, load(weight.name, part, device, layout, reads));
   copies_.insert_or_assign(
       key, Copy{.buffer = loaded.buffer, .device = &device, .copied_bytes = loaded.was_copied ? part.bytes : 0});
   return loaded;
@@ -87,10 +87,10 @@ std::uint64_t WeightStore::copied_bytes() const {
 }
 
 Result<WeightStore::Weight> WeightStore::load(const std::string& name, const WeightPart& part, Device& device,
-                                              Layout layout) {
+                                              Layout layout, Reads reads) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index))) {
-      read_ahead_->add(part.index, part.offset, part.bytes);
+      if (reads == Reads::all) read_ahead_->add(part.index, part.offset, part.bytes);
       reads_in_place_ = &device;
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
     }

@@ -1,9 +1,9 @@
 // Finds or makes the copy of each weight in a memory pool: at most one per pool and layout, shared by all holders.
 //
-// A device that can address the source's memory gets it without a copy; threads then bring its pages in ahead of use.
-// Others get a copy, and its source pages are released as they are consumed. Copies may be on their way until finish().
-// A copy ends with its last holder. The sessions and computations of one source on one runtime share a store
-// (Runtime::weights_of). The source must outlive the store. One thread at a time.
+// A device that can address the source's memory gets it without a copy; threads then bring its pages in ahead of use,
+// unless only some rows are read. Others get a copy, and its source pages are released as they are consumed. Copies may
+// be on their way until finish(). A copy ends with its last holder. The sessions and computations of one source on one
+// runtime share a store (Runtime::weights_of). The source must outlive the store. One thread at a time.
 #pragma once
 
 #include <map>
@@ -31,9 +31,13 @@ class WeightStore {
   };
   // Tells that a weight will be acquired, so that the device can prepare for all that it will copy.
   void expect(const TensorInfo& weight, const Device& device, Layout layout);
+  // What programs read of a weight: all of it, or only some rows, such as an embedding's, which are not brought in
+  // ahead.
+  enum class Reads : std::uint8_t { all, some_rows };
   // Acquires a weight, or rows of one. Call finish() before programs use it. Errors: invalid if the source has no such
   // tensor or another dtype or shape; io; out_of_memory. REQUIRES: the weight can have the layout.
-  [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device, Layout layout = Layout::rows);
+  [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device, Layout layout = Layout::rows,
+                                       Reads reads = Reads::all);
 
   // Waits until all copies have arrived, and begins to bring in what is used in place. After an error, weights acquired
   // since the last call must not be used.
@@ -69,7 +73,8 @@ class WeightStore {
   [[nodiscard]] Result<WeightPart> find(const TensorInfo& weight) const;
   // Returns the copy that is held; null: there is none that works.
   [[nodiscard]] std::shared_ptr<Buffer> held(const Key& key) const;
-  [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout);
+  [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout,
+                                    Reads reads);
 
   WeightSource* source_;
   trace::Recorder* recorder_;

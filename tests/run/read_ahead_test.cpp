@@ -153,8 +153,8 @@ class StoreReadsAhead : public testing::Test {
     info.operand = Operand::contiguous(DType::F32, {1, kTensorElements}, TensorKind::weight);
     return info;
   }
-  void acquire(const char* name) {
-    auto weight = store_->acquire(tensor(name), device_);
+  void acquire(const char* name, WeightStore::Reads reads = WeightStore::Reads::all) {
+    auto weight = store_->acquire(tensor(name), device_, Layout::rows, reads);
     ASSERT_TRUE(weight.has_value()) << weight.error().message;
     held_.push_back(std::move(weight->buffer));
   }
@@ -183,6 +183,14 @@ TEST_F(StoreReadsAhead, WhatIsUsedInPlaceAndOnlyOnce) {
   EXPECT_EQ(source_.stretches().size(), 2U);
 }
 
+TEST_F(StoreReadsAhead, NothingOfWhichProgramsReadSomeRows) {
+  acquire("b", WeightStore::Reads::some_rows);
+  acquire("a");
+  ASSERT_TRUE(store_->finish().has_value());
+  wait();
+  EXPECT_EQ(source_.stretches(), (Stretches{{0, 0, kTensorBytes}}));
+}
+
 TEST_F(StoreReadsAhead, NoMoreThanMemoryHolds) {
   device_.available = kTensorBytes;
   acquire("c");
@@ -207,6 +215,38 @@ TEST_F(StoreReadsAhead, NothingOfWhatIsAbandoned) {
   ASSERT_TRUE(store_->finish().has_value());
   wait();
   EXPECT_EQ(source_.stretches(), (Stretches{{1, 0, kTensorBytes}}));
+}
+
+// Returns what is read ahead when a graph of weights a and b, one row each, runs.
+template <class Make>
+Stretches read_ahead_of(const Make& make) {
+  NotedFetches source;
+  const auto runtime = Runtime::create({.threads = 1, .devices = "cpu:scalar"});
+  EXPECT_TRUE(runtime.has_value());
+  GraphBuilder builder;
+  const Shape shape{1, kTensorElements};
+  const Tensor a = builder.weight("a", DType::F32, shape);
+  const Tensor b = builder.weight("b", DType::F32, shape);
+  const Tensor row = builder.gather(a, builder.input("ids", DType::I32, {1}));
+  builder.output(make(builder, row, a, b));
+  auto computation = Computation::create(*std::move(builder).finish(), **runtime, &source);
+  EXPECT_TRUE(computation.has_value()) << computation.error().message;
+  EXPECT_TRUE((*computation)->run().has_value());
+  while (opened(**runtime).weights_of(&source)->bytes_to_read() != 0) std::this_thread::yield();
+  return source.stretches();
+}
+
+TEST(ReadAhead, LeavesOutATableOfWhichRowsAreTaken) {
+  const Stretches found =
+      read_ahead_of([](GraphBuilder& builder, Tensor row, Tensor, Tensor b) { return builder.linear(row, b); });
+  EXPECT_EQ(found, (Stretches{{1, 0, kTensorBytes}}));
+}
+
+TEST(ReadAhead, FetchesATableThatIsMultipliedToo) {
+  const Stretches found = read_ahead_of([](GraphBuilder& builder, Tensor row, Tensor a, Tensor b) {
+    return builder.add(builder.linear(row, a), builder.linear(row, b));
+  });
+  EXPECT_EQ(found, (Stretches{{0, 0, kTensorBytes}, {1, 0, kTensorBytes}}));
 }
 
 // One weight, whose bytes come into memory once the gate is open.
