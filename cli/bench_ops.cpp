@@ -9,7 +9,7 @@
 #include "bench_rates.h"
 #include "command.h"
 #include "interrupt.h"
-#include "ops/conv2d/conv2d_layers.h"
+#include "ops/bench_layers.h"
 #include "options.h"
 #include "output.h"
 #include "run/measure/op_bench.h"
@@ -34,7 +34,7 @@ struct BenchOpsOptions {
 
 struct Row {
   std::string device;
-  std::string layer;  // of conv2d_layers.def; empty: a case of every op
+  std::string layer;  // of bench_layers(); empty: a case of every op
   BenchCase use;
   Cost cost;
   bool reads_memory = false;
@@ -77,8 +77,7 @@ Result<std::vector<std::pair<std::string, BenchCase>>> named_cases(Op op, const 
   std::vector<std::pair<std::string, BenchCase>> named;
   SHUNT_TRY_ASSIGN(std::vector<BenchCase> cases, bench_cases(op, sizes));
   for (BenchCase& use : cases) named.emplace_back("", std::move(use));
-  if (op != Op::conv2d) return named;
-  for (ConvLayer& layer : conv_layers()) named.emplace_back(layer.name, std::move(layer.use));
+  for (BenchLayer& layer : bench_layers(op)) named.emplace_back(layer.name, std::move(layer.use));
   return named;
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/conv2d/conv2d_layers.h"
+#include "ops/bench_layers.h"
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
@@ -120,7 +120,7 @@ TEST(Conv2d, IsTheFormulaOnEveryTarget) {
 }
 
 TEST(Conv2d, LayersThatBenchmarksMeasureHaveTheShapesOfTheRule) {
-  for (const ConvLayer& layer : conv_layers()) {
+  for (const BenchLayer& layer : bench_layers(Op::conv2d)) {
     const BenchOperands operands(layer.use);
     const auto result = infer(Op::conv2d, operands.call().inputs, layer.use.attributes);
     ASSERT_TRUE(result.has_value()) << layer.name << ": " << result.error().message;

@@ -37,8 +37,8 @@ BenchCase use_of(const LayerSizes& sizes) {
 
 }  // namespace
 
-std::vector<ConvLayer> conv_layers() {
-  std::vector<ConvLayer> layers;
+std::vector<BenchLayer> conv_layers() {
+  std::vector<BenchLayer> layers;
   for (const LayerSizes& sizes : kLayers) layers.push_back({sizes.name, use_of(sizes)});
   return layers;
 }
