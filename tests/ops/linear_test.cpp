@@ -339,6 +339,21 @@ TEST_P(LinearOf, RoundsInTilesOfEverySize) {
                       .numerics = numerics});
 }
 
+// The same for few rows.
+TEST_P(LinearOf, RoundsInWords) {
+  for (const std::uint32_t rows : {1U, 2U, 7U})
+    check_everywhere({.weight = GetParam(),
+                      .x = rows == 2 ? DType::F16 : DType::F32,
+                      .rows = rows,
+                      .k = info_of(GetParam()).block_elements == 32 ? 288U : 512U,
+                      .m = 13,
+                      .threads = 1 + rows % 3,
+                      .residual = rows != 7,
+                      .padding = 3,
+                      .seed = rows,
+                      .numerics = Numerics::automatic});
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 

@@ -12,6 +12,7 @@
 #include "ops/linear/linear_tile-inl.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/split_row-inl.h"
+#include "ops/linear/word_row-inl.h"
 #include "ops/linear/word_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,6 +21,16 @@ namespace HWY_NAMESPACE {
 
 // Returns whether this instruction set, on this processor, multiplies matrix tiles of BF16.
 bool has_bf16_tiles() { return has_amx_tiles(); }
+
+// Returns up to how many token rows this instruction set multiplies in words with the row kernel; 0: none.
+std::size_t most_word_rows(DType dtype) {
+#if SHUNT_HAS_GROUP_BYTES
+  const bool has_words = for_words_of(dtype, []<DType>() {});
+#else
+  const bool has_words = splits_x(dtype);
+#endif
+  return has_words ? kDotRowsBesideWords : 0;
+}
 
 WordsOfX words_of_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
 SplitX split_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
@@ -56,13 +67,15 @@ HWY_INLINE void for_each_block(const RowProduct& product, Range items, const Use
   }
 }
 
-#if SHUNT_HAS_GROUP_BYTES
+#if SHUNT_HAS_GROUP_BYTES || SHUNT_HAS_SPLIT_ROWS
 void round_to_words(const RowProduct& product, Range items) {
   const auto round = [&](const float* x, std::size_t row, std::size_t block) {
-#if SHUNT_HAS_NIBBLE_BLOCKS
+#if SHUNT_HAS_SPLIT_ROWS
     if (is_split(product)) return round_split(x, split_x(product), row, block);
 #endif
+#if SHUNT_HAS_GROUP_BYTES
     round_words(x, words_of_x(product), row, block);
+#endif
   };
   for_each_block(product, items, [&](std::size_t row, std::size_t block, const std::byte* x, std::size_t elements) {
     if (product.x_dtype() == DType::F32 && elements == kWordBlock)
@@ -128,7 +141,7 @@ void prepare(const RowProduct& product, Range items) {
   if (!product.is_few() && product.arithmetic() == Arithmetic::words && rounds_weight(product.weight_dtype()))
     return round_to_fine_words(product, items);
 #endif
-#if SHUNT_HAS_GROUP_BYTES
+#if SHUNT_HAS_GROUP_BYTES || SHUNT_HAS_SPLIT_ROWS
   if (product.arithmetic() == Arithmetic::words) return round_to_words(product, items);
 #endif
   if (product.is_few()) return widen(product, items);
@@ -154,7 +167,7 @@ void multiply_few(const RowProduct& product, Range weight_rows) {
     residual[t] = product.tokens.residual(t);
     out[t] = product.tokens.out(t);
   }
-#if SHUNT_HAS_NIBBLE_BLOCKS
+#if SHUNT_HAS_SPLIT_ROWS
   if (product.arithmetic() == Arithmetic::words && is_split(product))
     return multiply_split(product.args, product.weight, split_x(product), residual, out, weight_rows);
 #endif

@@ -1,8 +1,9 @@
-// linear in words for few token rows and weights that are unpacked to bytes, on AVX-512 with VNNI: the integers of x
-// are split into bytes, so that those of weights need not be widened. Included by row_products_simd.cpp, once per
-// instruction set.
+// linear in words for few token rows and weights that are unpacked to bytes, by processors that sum four products of
+// bytes in 32 bits: the integers of x are split into bytes, so that those of weights need not be widened. Included by
+// row_products_simd.cpp, once per instruction set.
 //
-// Products are summed exactly within a block, as in word_row-inl.h, and so is what the centre of the bytes adds.
+// An instruction set has a file with round_split(), which is phase 1; kSplitsX<dtype>; and multiply_split_row(), which
+// adds the products of a weight row to lanes of F32.
 #if defined(SHUNT_OPS_SPLIT_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_SPLIT_ROW_INL_H_
 #undef SHUNT_OPS_SPLIT_ROW_INL_H_
@@ -10,178 +11,40 @@
 #define SHUNT_OPS_SPLIT_ROW_INL_H_
 #endif
 
-#include <cstring>
+#include "ops/kernel.h"
+#include "ops/linear/byte_dot-inl.h"
+#include "ops/linear/few_tokens-inl.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/split_dotprod-inl.h"
+#include "ops/linear/split_vnni-inl.h"
 
-#include "base/system/cpu_features.h"
-#include "ops/linear/word_row-inl.h"
-#include "ops/quantize/scaled_quants-inl.h"
+#undef SHUNT_HAS_SPLIT_ROWS
+#define SHUNT_HAS_SPLIT_ROWS (SHUNT_HAS_NIBBLE_BLOCKS || SHUNT_HAS_SPLIT_DOTPROD)
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-#if SHUNT_HAS_NIBBLE_BLOCKS
-// Whether weights of a dtype are multiplied by SplitX.
-template <DType kDType>
-constexpr bool kSplitsX = NibbleBlocks<kDType>::kElements != 0 || ScaledQuants<kDType>::kElements != 0;
-#endif
-
 // Returns whether this instruction set, on this processor, multiplies the dtype's weights by SplitX.
 HWY_INLINE bool splits_x(DType weight) {
-#if SHUNT_HAS_NIBBLE_BLOCKS
-  return cpu_features().avx512_vnni && with_dtype(weight, []<DType kDType>() { return kSplitsX<kDType>; });
+#if SHUNT_HAS_SPLIT_ROWS
+  return multiplies_fours() && with_dtype(weight, []<DType kDType>() { return kSplitsX<kDType>; });
 #else
   static_cast<void>(weight);
   return false;
 #endif
 }
 
-#if SHUNT_HAS_NIBBLE_BLOCKS
-// Rounds 256 elements of a token row, to the same integers as round_words().
-static HWY_NOINLINE void round_split(const float* x, const SplitX& to, std::size_t row, std::size_t block) {
-  const WordScale scale = word_scale(x);
-  to.scales(row)[block] = scale.scale;
-  const __m512 inverse = _mm512_set1_ps(scale.inverse);
-  for (std::size_t part = 2 * block; part < 2 * block + 2; ++part) {
-    std::int8_t* const bytes = to.bytes(row, part);
-    std::int32_t* const sums = to.sums(row) + part * SplitX::kSums;
-    float* group_sum = to.group_sums(row) + part * SplitX::kGroupSums / 2;
-    for (std::size_t group = 0; group < 4; ++group) {
-      __m512i sum = _mm512_setzero_si512();
-      for (std::size_t half = 0; half < 2; ++half, x += 16) {
-        const __m512i integers = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
-        const __m512i low = _mm512_srai_epi32(_mm512_slli_epi32(integers, 24), 24);
-        const __m512i high = _mm512_srai_epi32(_mm512_sub_epi32(integers, low), 8);
-        std::int8_t* const at = bytes + half * kWordElements + 16 * group;
-        _mm_store_si128(reinterpret_cast<__m128i*>(at), _mm512_cvtepi32_epi8(high));
-        _mm_store_si128(reinterpret_cast<__m128i*>(at + kWordElements / 2), _mm512_cvtepi32_epi8(low));
-        sum = _mm512_sub_epi32(sum, integers);
-        *group_sum++ = static_cast<float>(_mm512_reduce_add_epi32(integers)) * scale.scale;
-      }
-      sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
-      sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
-      _mm_store_si128(reinterpret_cast<__m128i*>(sums + 4 * group),
-                      _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, sum)));
-    }
-  }
-}
-
-HWY_INLINE __m512i add_products(__m512i sums, __m512i weight, const std::int8_t* x) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(weight), "m"(*reinterpret_cast<const __m512i*>(x)));
-  return sums;
-}
-
-// Sums of products with the high bytes of x and with the low ones.
-struct SplitSums {
-  __m512i upper;
-  __m512i lower;
-
-  static HWY_INLINE SplitSums from(__m512i sum) { return {_mm512_setzero_si512(), sum}; }
-  // Adds those of 128 elements.
-  HWY_INLINE void add(const ByteHalves& weight, const std::int8_t* x) {
-    upper = add_products(upper, weight.first, x);
-    upper = add_products(upper, weight.second, x + kWordElements);
-    lower = add_products(lower, weight.first, x + kWordElements / 2);
-    lower = add_products(lower, weight.second, x + kWordElements / 2 + kWordElements);
-  }
-  [[nodiscard]] HWY_INLINE ProductVec total() const {
-    return hn::ConvertTo(ProductTag(), ProductSums{_mm512_add_epi32(_mm512_slli_epi32(upper, 8), lower)});
-  }
-};
-
-// Adds the products of 128 elements. `x` and `sums` are those of their part.
-template <class Blocks, std::size_t kTokens>
-HWY_INLINE void multiply_split_part(const Blocks& weight, const std::int8_t* const (&x)[kTokens],
-                                    const std::int32_t* const (&sums)[kTokens], const ProductVec (&x_scales)[kTokens],
-                                    ProductVec (&totals)[kTokens]) {
-  const ByteHalves quants = weight.quants();
-  const ProductVec scales = weight.scales();
-  HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-    SplitSums sum = SplitSums::from(_mm512_slli_epi32(_mm512_load_si512(sums[t]), Blocks::kCentreBits));
-    sum.add(quants, x[t]);
-    totals[t] = hn::MulAdd(sum.total(), hn::Mul(scales, x_scales[t]), totals[t]);
-  }
-}
-
-// Adds the products of a block of 256 elements.
-template <class Blocks, std::size_t kTokens>
-HWY_INLINE void multiply_scaled_block(const Blocks& weight, const SplitX& x, std::size_t row, std::size_t block,
-                                      ProductVec (&totals)[kTokens]) {
-  const ProductTag d;
-  SplitSums products[kTokens];
-  HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-    products[t] = SplitSums::from(_mm512_setzero_si512());
-    if constexpr (Blocks::kCentreBits == 0) continue;
-    const std::int32_t* const sums = x.sums(row + t) + 2 * block * SplitX::kSums;
-    const __m512i both = _mm512_add_epi32(_mm512_load_si512(sums), _mm512_load_si512(sums + SplitX::kSums));
-    products[t] = SplitSums::from(_mm512_slli_epi32(both, Blocks::kCentreBits));
-  }
-  const auto add_part = [&]<int kPart>() HWY_ATTR {
-    const ByteHalves quants = weight.template quants<kPart>();
-    HWY_UNROLL(4)
-    for (std::size_t t = 0; t < kTokens; ++t) products[t].add(quants, x.bytes(row + t, 2 * block + kPart));
-  };
-  add_part.template operator()<0>();
-  add_part.template operator()<1>();
-  const ProductVec scale = weight.scale();
-  HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-    const ProductVec x_scale = hn::Set(d, x.scales(row + t)[block]);
-    totals[t] = hn::MulAdd(products[t].total(), hn::Mul(scale, x_scale), totals[t]);
-  }
-  if constexpr (Blocks::kHasOffsets) {
-    const ProductVec offsets = weight.offsets();
-    HWY_UNROLL(4)
-    for (std::size_t t = 0; t < kTokens; ++t)
-      totals[t] = hn::MulAdd(offsets, hn::LoadU(d, x.group_sums(row + t) + block * SplitX::kGroupSums), totals[t]);
-  }
-}
-
-// Adds the products of a weight row with kTokens token rows from `row` on.
-template <DType kDType, std::size_t kTokens>
-HWY_INLINE void multiply_split_row(const std::byte* from, const SplitX& x, std::size_t row, std::size_t k,
-                                   ProductVec (&totals)[kTokens]) {
-  if constexpr (ScaledQuants<kDType>::kElements != 0) {
-    using Blocks = ScaledQuants<kDType>;
-    for (std::size_t block = 0; block < k / Blocks::kElements; ++block, from += Blocks::kBytes) {
-      prefetch(from, Blocks::kBytes);
-      multiply_scaled_block(Blocks(from), x, row, block, totals);
-    }
-  } else {
-    using Blocks = NibbleBlocks<kDType>;
-    const auto multiply_part = [&](const std::byte* blocks, std::size_t part) HWY_ATTR {
-      const std::int8_t* bytes[kTokens];
-      const std::int32_t* sums[kTokens];
-      ProductVec scales[kTokens];
-      for (std::size_t t = 0; t < kTokens; ++t) {
-        bytes[t] = x.bytes(row + t, part);
-        sums[t] = x.sums(row + t) + part * SplitX::kSums;
-        scales[t] = hn::Set(ProductTag(), x.scales(row + t)[part / 2]);
-      }
-      multiply_split_part(Blocks(blocks), bytes, sums, scales, totals);
-    };
-    const std::size_t whole = k / kWordElements;
-    for (std::size_t part = 0; part < whole; ++part, from += Blocks::kBytes) {
-      prefetch(from, Blocks::kBytes);
-      multiply_part(from, part);
-    }
-    if (const std::size_t rest = k % kWordElements; rest != 0) {
-      // Blocks of zeros fill up the last part.
-      alignas(64) std::byte blocks[Blocks::kBytes] = {};
-      std::memcpy(blocks, from, rest / 32 * (Blocks::kBytes / 4));
-      multiply_part(blocks, whole);
-    }
-  }
-}
-
+#if SHUNT_HAS_SPLIT_ROWS
 // Computes the weight rows of `range` for kTokens token rows from `row` on.
 template <DType kDType, std::size_t kTokens>
 HWY_NOINLINE void multiply_split_rows(const LinearArgs& args, const std::byte* weight, const SplitX& x, std::size_t row,
                                       const float* const* residual, float* const* out, Range range) {
-  const ProductTag d;
+  const BlockTag d;
   const std::uint64_t count = range.end - range.begin;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t r = range.begin + in_two_streams(i, count);
-    ProductVec totals[kTokens];
+    BlockVec totals[kTokens];
     HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = hn::Zero(d);
     multiply_split_row<kDType>(weight + r * args.weight_row_bytes, x, row, args.k, totals);
     for (std::size_t t = 0; t < kTokens; ++t) {
@@ -202,7 +65,7 @@ static HWY_NOINLINE void multiply_split(const LinearArgs& args, const std::byte*
     return true;
   });
 }
-#endif  // SHUNT_HAS_NIBBLE_BLOCKS
+#endif  // SHUNT_HAS_SPLIT_ROWS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace shunt

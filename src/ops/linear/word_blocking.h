@@ -56,10 +56,10 @@ constexpr std::size_t words_bytes(std::size_t rows, std::size_t k) {
   return rows * word_blocks(k) * (kWordBlock * sizeof(std::int16_t) + kNumbers * sizeof(float));
 }
 
-// The same with integers split into signed bytes, integer = 256 * high + low, for weights
-// that are unpacked to bytes (split_row-inl.h).
-// Each part of kWordElements has the bytes of its first halves, high then low, and those of its second halves; first
-// halves are the first 16 elements of each group of 32.
+// The same with integers split into signed bytes, integer = 256 * high + low, for weights that are unpacked to bytes
+// (split_row-inl.h). On x86 each part of kWordElements has the bytes of its first halves, high then low, and those of
+// its second halves; first halves are the first 16 elements of each group of 32. On Arm each group has its high bytes,
+// then its low ones.
 struct SplitX {
   std::byte* memory = nullptr;  // aligned to 64 bytes
   std::size_t rows = 0;
@@ -69,7 +69,7 @@ struct SplitX {
   [[nodiscard]] std::int8_t* bytes(std::size_t row, std::size_t part) const {
     return reinterpret_cast<std::int8_t*>(memory) + ((part / 2 * rows + row) * 2 + part % 2) * 2 * kWordElements;
   }
-  // [blocks * 2][kSums], minus the sums of eight integers, four in either half.
+  // [blocks * 2][kSums], minus the sums of eight integers, four in either half. Not used on Arm.
   [[nodiscard]] std::int32_t* sums(std::size_t row) const {
     return reinterpret_cast<std::int32_t*>(bytes(0, 2 * blocks)) + row * blocks * 2 * kSums;
   }

@@ -11,12 +11,11 @@
 #define SHUNT_OPS_WORD_ROW_INL_H_
 #endif
 
-#include <bit>
 #include <cstring>
-#include <limits>
 
 #include "base/system/cpu_features.h"
 #include "ops/kernel.h"
+#include "ops/linear/few_tokens-inl.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/word_blocking.h"
 #include "ops/quantize/group_words-inl.h"
@@ -48,27 +47,6 @@ HWY_INLINE WordSums round_group(const float* x, ScaleVec inverse, std::int16_t* 
   _mm256_store_si256(reinterpret_cast<__m256i*>(odd_words), odd);
   const __m256i ones = _mm256_set1_epi16(1);
   return {_mm256_add_epi32(_mm256_madd_epi16(even, ones), _mm256_madd_epi16(odd, ones))};
-}
-
-// The scale of 256 elements of a token row, and its inverse.
-struct WordScale {
-  float scale;
-  float inverse;
-};
-
-// An element that is not finite makes the scale NaN, and with it all products of the row. A block whose scale could not
-// be inverted in F32 counts as zeros.
-HWY_INLINE WordScale word_scale(const float* x) {
-  const ScaleTag d;
-  const hn::RebindToSigned<ScaleTag> di;
-  constexpr float kLeast = 0x1p-100F;
-  // Magnitudes that are not finite exceed all others when compared as integers.
-  auto most = hn::Zero(di);
-  for (std::size_t i = 0; i < kWordBlock; i += 8) most = hn::Max(most, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
-  const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, most)));
-  if (largest < kLeast) return {0, 0};
-  const bool is_finite = largest <= std::numeric_limits<float>::max();
-  return {is_finite ? largest / kMostWord : std::numeric_limits<float>::quiet_NaN(), kMostWord / largest};
 }
 
 // Rounds 256 elements of a token row.
@@ -230,15 +208,6 @@ HWY_NOINLINE void multiply_word_rows(const LinearArgs& args, const std::byte* we
   }
 }
 
-// Calls use<count>(first) for four, two or one of the token rows at a time.
-template <class Use>
-HWY_INLINE void for_few_tokens(std::size_t rows, const Use& use) {
-  std::size_t t = 0;
-  for (; t + 4 <= rows; t += 4) use.template operator()<4>(t);
-  for (; t + 2 <= rows; t += 2) use.template operator()<2>(t);
-  for (; t < rows; ++t) use.template operator()<1>(t);
-}
-
 // Computes the weight rows of `range` for all token rows.
 template <DType kDType>
 HWY_INLINE void multiply_words(const LinearArgs& args, const std::byte* weight, const WordsOfX& x,
@@ -268,24 +237,5 @@ HWY_INLINE bool for_words_of(DType dtype, const Use& use) {
 }  // namespace shunt
 HWY_AFTER_NAMESPACE();
 #endif  // SHUNT_HAS_GROUP_BYTES
-
-HWY_BEFORE_NAMESPACE();
-namespace shunt {
-namespace HWY_NAMESPACE {
-
-// Returns up to how many token rows this instruction set multiplies in words with the row kernel; 0: none.
-inline std::size_t most_word_rows(DType dtype) {
-#if SHUNT_HAS_GROUP_BYTES
-  constexpr std::size_t kMost = 8;
-  return for_words_of(dtype, []<DType>() {}) ? kMost : 0;
-#else
-  static_cast<void>(dtype);
-  return 0;
-#endif
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace shunt
-HWY_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

@@ -3,6 +3,7 @@
 //
 // BlockBytes<DType::X> describes how a block is unpacked:
 //   kElements  of a block
+//   kBytes     of a block, as it is stored
 //   kGroup     neighbours that share a scale
 //   kMost      the largest byte
 //   kCentre    elements are scale * (byte - kCentre); 0: they are scale * byte + offset
@@ -30,15 +31,16 @@ struct BlockBytes {
   static constexpr std::size_t kElements = 0;
 };
 
-template <std::size_t kMostByte, int kCentreByte>
+template <class Block, std::size_t kMostByte, int kCentreByte>
 struct ScaledBytes {
   static constexpr std::size_t kElements = 32;
+  static constexpr std::size_t kBytes = sizeof(Block);
   static constexpr std::size_t kGroup = 32;
   static constexpr std::size_t kMost = kMostByte;
   static constexpr int kCentre = kCentreByte;
 
  protected:
-  static HWY_INLINE float scale_of(const std::byte* block) { return f16_to_f32(read_as<std::uint16_t>(block)); }
+  static HWY_INLINE float scale_of(const std::byte* block) { return one_f16(block); }
 };
 
 HWY_INLINE void store_nibbles(const std::byte* from, std::uint8_t* bytes) {
@@ -59,7 +61,7 @@ HWY_INLINE void store_levels(const std::byte* from, const std::int8_t (&levels)[
 }
 
 template <>
-struct BlockBytes<DType::Q4_0> : ScaledBytes<15, 8> {
+struct BlockBytes<DType::Q4_0> : ScaledBytes<Q4_0Block, 15, 8> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     scales[0] = scale_of(block);
     store_nibbles(block + offsetof(Q4_0Block, quants), bytes);
@@ -67,7 +69,7 @@ struct BlockBytes<DType::Q4_0> : ScaledBytes<15, 8> {
 };
 
 template <>
-struct BlockBytes<DType::Q4_1> : ScaledBytes<15, 0> {
+struct BlockBytes<DType::Q4_1> : ScaledBytes<Q4_1Block, 15, 0> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float* offsets) {
     scales[0] = scale_of(block);
     offsets[0] = scale_of(block + offsetof(Q4_1Block, min));
@@ -76,7 +78,7 @@ struct BlockBytes<DType::Q4_1> : ScaledBytes<15, 0> {
 };
 
 template <>
-struct BlockBytes<DType::Q5_0> : ScaledBytes<31, 16> {
+struct BlockBytes<DType::Q5_0> : ScaledBytes<Q5_0Block, 31, 16> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     scales[0] = scale_of(block);
     join_five_bits(block + offsetof(Q5_0Block, quants), bytes);
@@ -84,7 +86,7 @@ struct BlockBytes<DType::Q5_0> : ScaledBytes<31, 16> {
 };
 
 template <>
-struct BlockBytes<DType::Q5_1> : ScaledBytes<31, 0> {
+struct BlockBytes<DType::Q5_1> : ScaledBytes<Q5_1Block, 31, 0> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float* offsets) {
     scales[0] = scale_of(block);
     offsets[0] = scale_of(block + offsetof(Q5_1Block, min));
@@ -93,7 +95,7 @@ struct BlockBytes<DType::Q5_1> : ScaledBytes<31, 0> {
 };
 
 template <>
-struct BlockBytes<DType::Q8_0> : ScaledBytes<255, 128> {
+struct BlockBytes<DType::Q8_0> : ScaledBytes<Q8_0Block, 255, 128> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     const HalfTag d8;
     scales[0] = scale_of(block);
@@ -104,7 +106,7 @@ struct BlockBytes<DType::Q8_0> : ScaledBytes<255, 128> {
 };
 
 template <>
-struct BlockBytes<DType::IQ4_NL> : ScaledBytes<241, 128> {
+struct BlockBytes<DType::IQ4_NL> : ScaledBytes<IQ4_NLBlock, 241, 128> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     scales[0] = scale_of(block);
     store_levels(block + offsetof(IQ4_NLBlock, quants), kCodebook, kCentre, bytes);
@@ -112,16 +114,17 @@ struct BlockBytes<DType::IQ4_NL> : ScaledBytes<241, 128> {
 };
 
 template <>
-struct BlockBytes<DType::MXFP4> : ScaledBytes<24, 12> {
+struct BlockBytes<DType::MXFP4> : ScaledBytes<MXFP4Block, 24, 12> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     scales[0] = mx_scale(read_as<std::uint8_t>(block));
     store_levels(block + offsetof(MXFP4Block, quants), kMxValues, kCentre, bytes);
   }
 };
 
-template <std::size_t kGroupSize, std::size_t kMostByte, int kCentreByte>
+template <class Block, std::size_t kGroupSize, std::size_t kMostByte, int kCentreByte>
 struct SuperBytes {
   static constexpr std::size_t kElements = 256;
+  static constexpr std::size_t kBytes = sizeof(Block);
   static constexpr std::size_t kGroup = kGroupSize;
   static constexpr std::size_t kMost = kMostByte;
   static constexpr int kCentre = kCentreByte;
@@ -134,10 +137,9 @@ HWY_INLINE void store_k_scales(const std::byte* block, float* scales, float* off
 }
 
 template <>
-struct BlockBytes<DType::Q4_K> : SuperBytes<32, 15, 0> {
+struct BlockBytes<DType::Q4_K> : SuperBytes<Q4_KBlock, 32, 15, 0> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float* offsets) {
     const ByteTag d8;
-    const hn::Repartition<std::uint16_t, ByteTag> d16;  // some targets cannot shift bytes
     const auto nibble = hn::Set(d8, 15);
     store_k_scales(block, scales, offsets);
     const auto* const quants = reinterpret_cast<const std::uint8_t*>(block) + offsetof(Q4_KBlock, quants);
@@ -145,14 +147,13 @@ struct BlockBytes<DType::Q4_K> : SuperBytes<32, 15, 0> {
       for (std::size_t l = 0; l < 32; l += hn::MaxLanes(d8)) {
         const auto both = hn::LoadU(d8, quants + 32 * pair + l);
         hn::StoreU(hn::And(both, nibble), d8, bytes + 64 * pair + l);
-        hn::StoreU(hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, both))), nibble), d8,
-                   bytes + 64 * pair + 32 + l);
+        hn::StoreU(hn::ShiftRight<4>(both), d8, bytes + 64 * pair + 32 + l);
       }
   }
 };
 
 template <>
-struct BlockBytes<DType::Q5_K> : SuperBytes<32, 31, 0> {
+struct BlockBytes<DType::Q5_K> : SuperBytes<Q5_KBlock, 32, 31, 0> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float* offsets) {
     store_k_scales(block, scales, offsets);
     Loader<DType::Q5_K>::join(block, bytes);
@@ -160,7 +161,7 @@ struct BlockBytes<DType::Q5_K> : SuperBytes<32, 31, 0> {
 };
 
 template <>
-struct BlockBytes<DType::Q6_K> : SuperBytes<16, 63, 32> {
+struct BlockBytes<DType::Q6_K> : SuperBytes<Q6_KBlock, 16, 63, 32> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     Loader<DType::Q6_K>::read_scales(BlockTag(), block, scales);
     for (std::size_t half = 0; half < 2; ++half)
@@ -169,14 +170,14 @@ struct BlockBytes<DType::Q6_K> : SuperBytes<16, 63, 32> {
 };
 
 template <>
-struct BlockBytes<DType::Q2_K> : SuperBytes<16, 3, 0> {
+struct BlockBytes<DType::Q2_K> : SuperBytes<Q2_KBlock, 16, 3, 0> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float* offsets) {
     Loader<DType::Q2_K>::read(BlockTag(), block, scales, offsets, bytes);
   }
 };
 
 template <>
-struct BlockBytes<DType::Q3_K> : SuperBytes<16, 7, 4> {
+struct BlockBytes<DType::Q3_K> : SuperBytes<Q3_KBlock, 16, 7, 4> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     alignas(64) float offsets[16];
     Loader<DType::Q3_K>::read(BlockTag(), block, scales, offsets, bytes);
@@ -184,7 +185,7 @@ struct BlockBytes<DType::Q3_K> : SuperBytes<16, 7, 4> {
 };
 
 template <>
-struct BlockBytes<DType::IQ4_XS> : SuperBytes<32, 241, 128> {
+struct BlockBytes<DType::IQ4_XS> : SuperBytes<IQ4_XSBlock, 32, 241, 128> {
   static HWY_INLINE void read(const std::byte* block, std::uint8_t* bytes, float* scales, float*) {
     Loader<DType::IQ4_XS>::group_scales(block, scales);
     for (std::size_t g = 0; g < 8; ++g)

@@ -107,7 +107,15 @@ HWY_INLINE BlockVec load_f32(BlockTag d, const std::byte* from) {
   return hn::LoadU(d, reinterpret_cast<const float*>(from));
 }
 HWY_INLINE float one_f32(const std::byte* from) { return read_as<float>(from); }
-HWY_INLINE float one_f16(const std::byte* from) { return f16_to_f32(read_as<std::uint16_t>(from)); }
+HWY_INLINE float one_f16(const std::byte* from) {
+#if HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
+  __fp16 half;  // some compilers do not return this type
+  std::memcpy(&half, from, sizeof(half));
+  return static_cast<float>(half);
+#else
+  return f16_to_f32(read_as<std::uint16_t>(from));
+#endif
+}
 HWY_INLINE float one_bf16(const std::byte* from) { return bf16_to_f32(read_as<std::uint16_t>(from)); }
 
 template <DType kDType>
@@ -201,11 +209,10 @@ struct Nibbles {
   hn::Vec<HalfTag> high;
   HWY_INLINE explicit Nibbles(const std::byte* from) {
     const HalfTag d8;
-    const hn::Repartition<std::uint16_t, HalfTag> d16;  // some targets cannot shift bytes
     const auto nibble = hn::Set(d8, 15);
     const auto bytes = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(from));
     low = hn::And(bytes, nibble);
-    high = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), nibble);
+    high = hn::ShiftRight<4>(bytes);
   }
 };
 

@@ -95,7 +95,7 @@ struct Loader<DType::Q5_K> {
   // Unpacks the 256 quants of a block to a byte each.
   static HWY_INLINE void join(const std::byte* block, std::uint8_t* quants) {
     const ByteTag d8;
-    const hn::Repartition<std::uint16_t, ByteTag> d16;  // some targets cannot shift bytes
+    const hn::Repartition<std::uint16_t, ByteTag> d16;
     const auto nibble = hn::Set(d8, 15);
     const auto fifth = hn::Set(d8, 16);
     for (std::size_t l = 0; l < 32; l += hn::MaxLanes(d8)) {
@@ -106,7 +106,7 @@ struct Loader<DType::Q5_K> {
         const auto bytes = hn::LoadU(d8, low + 32 * pair);
         const auto even = hn::And(hn::BitCast(d8, hn::ShiftLeft<4>(high)), fifth);
         const auto odd = hn::And(hn::BitCast(d8, hn::ShiftLeft<3>(high)), fifth);
-        const auto upper = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), nibble);
+        const auto upper = hn::ShiftRight<4>(bytes);
         hn::Store(hn::Or(hn::And(bytes, nibble), even), d8, quants + 64 * pair + l);
         hn::Store(hn::Or(upper, odd), d8, quants + 64 * pair + 32 + l);
         high = hn::ShiftRight<2>(high);
@@ -152,7 +152,7 @@ struct Loader<DType::Q6_K> {
   }
 
   static HWY_INLINE void read_scales(BlockTag d, const std::byte* block, float* scales) {
-    const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q6_KBlock, scale))));
+    const auto scale = hn::Set(d, one_f16(block + offsetof(Q6_KBlock, scale)));
     const std::byte* const groups = block + offsetof(Q6_KBlock, group_scales);
     for (std::size_t g = 0; g < 16; g += kBlockLanes)
       hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, groups + g)), scale), d, scales + g);
@@ -171,8 +171,8 @@ struct Loader<DType::Q6_K> {
       const auto first = hn::LoadU(d8, low);
       const auto second = hn::LoadU(d8, low + 32);
       const auto high = hn::BitCast(d16, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(high_bits) + l));
-      const auto first_upper = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, first))), nibble);
-      const auto second_upper = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, second))), nibble);
+      const auto first_upper = hn::ShiftRight<4>(first);
+      const auto second_upper = hn::ShiftRight<4>(second);
       const hn::Vec<ByteTag> joined[4] = {
           hn::Or(hn::And(first, nibble), hn::And(hn::BitCast(d8, hn::ShiftLeft<4>(high)), pair)),
           hn::Or(hn::And(second, nibble), hn::And(hn::BitCast(d8, hn::ShiftLeft<2>(high)), pair)),
@@ -232,8 +232,8 @@ template <>
 struct Loader<DType::Q2_K> : SixteenGroupLoader<Q2_KBlock, Loader<DType::Q2_K>> {
   static HWY_INLINE void read(BlockTag d, const std::byte* block, float* scales, float* offsets, std::uint8_t* quants) {
     const hn::RebindToSigned<BlockTag> di;
-    const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q2_KBlock, scale))));
-    const auto min = hn::Set(d, -f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q2_KBlock, min))));
+    const auto scale = hn::Set(d, one_f16(block + offsetof(Q2_KBlock, scale)));
+    const auto min = hn::Set(d, -one_f16(block + offsetof(Q2_KBlock, min)));
     for (std::size_t g = 0; g < 16; g += kBlockLanes) {
       const auto both = load_bytes<std::uint8_t>(d, block + g);
       hn::Store(hn::Mul(hn::ConvertTo(d, hn::And(both, hn::Set(di, 15))), scale), d, scales + g);
@@ -261,7 +261,7 @@ struct Loader<DType::Q2_K> : SixteenGroupLoader<Q2_KBlock, Loader<DType::Q2_K>> 
 template <>
 struct Loader<DType::Q3_K> : SixteenGroupLoader<Q3_KBlock, Loader<DType::Q3_K>> {
   static HWY_INLINE void read(BlockTag d, const std::byte* block, float* scales, float* offsets, std::uint8_t* quants) {
-    const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q3_KBlock, scale))));
+    const auto scale = hn::Set(d, one_f16(block + offsetof(Q3_KBlock, scale)));
     const std::array<std::uint64_t, 2> packed = group_scales(block);
     for (std::size_t g = 0; g < 16; g += kBlockLanes) {
       const auto bytes = load_bytes<std::uint8_t>(d, reinterpret_cast<const std::uint8_t*>(packed.data()) + g);
