@@ -339,9 +339,9 @@ TEST_P(LinearOf, RoundsInTilesOfEverySize) {
                       .numerics = numerics});
 }
 
-// The same for few rows.
+// The same for few rows and, where the format is exact enough to need them, tiles in words.
 TEST_P(LinearOf, RoundsInWords) {
-  for (const std::uint32_t rows : {1U, 2U, 7U})
+  for (const std::uint32_t rows : {1U, 2U, 7U, 13U})
     check_everywhere({.weight = GetParam(),
                       .x = rows == 2 ? DType::F16 : DType::F32,
                       .rows = rows,

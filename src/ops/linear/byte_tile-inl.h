@@ -230,8 +230,8 @@ struct StripResults {
 
 // Computes the weight rows of `range` strip by strip. load(from, count, elements) makes the strip of so many rows and
 // elements; multiply(block, elements, sums) adds its products with that block of all token rows to
-// sums [rows][kByteBlockRows].
-template <DType kDType, class Load, class Multiply>
+// sums [rows][kByteBlockRows]. With kParts 2 the sums of two rows are those of one token row.
+template <DType kDType, std::size_t kParts = 1, class Load, class Multiply>
 HWY_INLINE void multiply_strips(const LinearArgs& args, const std::byte* weight, std::size_t rows,
                                 const StripResults& results, Range range, float* sums, const Load& load,
                                 const Multiply& multiply) {
@@ -246,17 +246,19 @@ HWY_INLINE void multiply_strips(const LinearArgs& args, const std::byte* weight,
         multiply(begin / kByteElements, elements, sums + i);
       }
     }
-    for (std::size_t t = 0; t < rows; ++t) {
-      const float* const sum = sums + t * kByteBlockRows;
+    for (std::size_t t = 0; t < rows / kParts; ++t) {
+      float* const sum = sums + kParts * t * kByteBlockRows;
       float* const out = results.out[t] + r;
       const float* const residual = results.residual[t];
+      if constexpr (kParts == 2)
+        for (std::size_t i = 0; i < count; ++i) sum[i] += sum[kByteBlockRows + i];
       for (std::size_t i = 0; i < count; ++i) out[i] = sum[i] + (residual == nullptr ? 0 : residual[r + i]);
     }
   }
 }
 
-// Computes the weight rows of `range`.
-template <class Dot, DType kDType>
+// Computes the weight rows of `range`. With kParts 2 two rows of x are one token row.
+template <class Dot, DType kDType, std::size_t kParts = 1>
 HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight, const RoundedX& x,
                                  const StripResults& results, Range range, std::byte* scratch) {
   using Bytes = BlockBytes<kDType>;
@@ -264,7 +266,7 @@ HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight
   using Strip = typename Dot::Strip;
   auto& strip = *reinterpret_cast<Strip*>(scratch);
   static_assert(sizeof(Strip) <= kByteStripBytes);
-  multiply_strips<kDType>(
+  multiply_strips<kDType, kParts>(
       args, weight, x.rows, results, range, reinterpret_cast<float*>(scratch + kByteStripBytes),
       [&](const std::byte* from, std::size_t count, std::size_t elements) {
         load_strip<Bytes>(from, args.weight_row_bytes, info_of(kDType).block_bytes, count, elements, strip);

@@ -12,6 +12,7 @@
 #include "ops/linear/linear_tile-inl.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/split_row-inl.h"
+#include "ops/linear/split_tile-inl.h"
 #include "ops/linear/word_row-inl.h"
 #include "ops/linear/word_tile-inl.h"
 
@@ -32,11 +33,27 @@ std::size_t most_word_rows(DType dtype) {
   return has_words ? kDotRowsBesideWords : 0;
 }
 
+// Returns whether this instruction set has tiles in words for weights of a dtype.
+bool multiplies_word_tiles(DType dtype) {
+#if SHUNT_HAS_WORD_TILES
+  return for_word_tiles_of(dtype, []<DType>() {});
+#elif SHUNT_HAS_SPLIT_TILES
+  return for_split_tiles_of(dtype, []<class, DType>() {});
+#else
+  static_cast<void>(dtype);
+  return false;
+#endif
+}
+
 WordsOfX words_of_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
 SplitX split_x(const RowProduct& product) { return {product.prepared, product.rows, word_blocks(product.args.k)}; }
 // REQUIRES: its arithmetic is words.
 bool is_split(const RowProduct& product) { return product.is_few() && splits_x(product.weight_dtype()); }
 RoundedX rounded_of(const RowProduct& product) { return rounded_x(product.prepared, product.rows, product.args.k); }
+// Of words split into bytes, two rows for each token row.
+RoundedX split_rows_of(const RowProduct& product) {
+  return rounded_x(product.prepared, 2 * product.rows, product.args.k);
+}
 template <std::size_t kParts>
 Bf16X<kParts> bf16_of(const RowProduct& product) {
   return {reinterpret_cast<Bf16Strip<kParts>*>(product.prepared), product.rows};
@@ -73,7 +90,9 @@ void round_to_words(const RowProduct& product, Range items) {
 #if SHUNT_HAS_SPLIT_ROWS
     if (is_split(product)) return round_split(x, split_x(product), row, block);
 #endif
-#if SHUNT_HAS_GROUP_BYTES
+#if SHUNT_HAS_SPLIT_TILES
+    round_to_byte_rows(x, byte_groups(product.weight_dtype()), split_rows_of(product), row, block);
+#else
     round_words(x, words_of_x(product), row, block);
 #endif
   };
@@ -220,6 +239,15 @@ void multiply(const RowProduct& product, Range weight_rows) {
     return;
   }
 #endif
+#if SHUNT_HAS_SPLIT_TILES
+  if (many == Arithmetic::words) {
+    for_split_tiles_of(product.weight_dtype(), [&]<class Dot, DType kDType>() {
+      multiply_bytes<Dot, kDType, 2>(product.args, product.weight, split_rows_of(product), {residual, out}, weight_rows,
+                                     product.scratch);
+    });
+    return;
+  }
+#endif
   tile_rows(product.args, product.weight, {floats_of(product), product.rows, residual, out}, weight_rows,
             scratch_of(product));
 }
@@ -266,6 +294,9 @@ Arithmetic many_of(const OpCall& call, std::uint64_t rows) {
   return arithmetic_of_rows(Arithmetic::words, rounds_weight(weight), rows);
 }
 
+// Whether tiles in words multiply the bytes of words.
+constexpr bool kSplitsTiles = HWY_ARCH_ARM_A64;
+
 // The bytes of rows packed for many in F32.
 std::uint64_t panel_bytes(const LinearArgs& args, std::uint64_t rows) {
   return panels_of(rows) * kPanelRows * args.k * sizeof(float);
@@ -274,6 +305,7 @@ std::uint64_t panel_bytes(const LinearArgs& args, std::uint64_t rows) {
 // The bytes of rows prepared for many.
 std::uint64_t many_bytes(const LinearArgs& args, Arithmetic many, std::uint64_t rows) {
   if (many == Arithmetic::bytes) return rounded_bytes(rows, args.k);
+  if (many == Arithmetic::words && kSplitsTiles) return rounded_bytes(2 * rows, args.k);
   if (many == Arithmetic::words) {
     const bool rounds = rounds_weight(static_cast<DType>(args.weight_dtype));
     const std::uint64_t in_f32 = rounds ? std::min<std::uint64_t>(rows, kFineRows) : 0;
@@ -295,6 +327,7 @@ std::uint64_t few_bytes(const LinearArgs& args, std::uint32_t word_rows, std::ui
 std::uint64_t many_scratch(Arithmetic many, std::uint64_t rows) {
   constexpr std::uint64_t kOfTiles = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
   if (many == Arithmetic::bytes) return byte_scratch(rows);
+  if (many == Arithmetic::words && kSplitsTiles) return byte_scratch(2 * rows);
   if (many == Arithmetic::words) return std::max<std::uint64_t>(word_scratch(rows), kOfTiles);
   if (many == Arithmetic::bf16) return bf16_scratch(1);
   return many == Arithmetic::bf16x3 ? bf16_scratch(2) : kOfTiles;

@@ -258,22 +258,4 @@ HWY_INLINE bool for_word_tiles_of(DType dtype, const Use& use) {
 HWY_AFTER_NAMESPACE();
 #endif  // SHUNT_HAS_WORD_TILES
 
-HWY_BEFORE_NAMESPACE();
-namespace shunt {
-namespace HWY_NAMESPACE {
-
-// Returns whether this instruction set has tiles in words for weights of a dtype.
-inline bool multiplies_word_tiles(DType dtype) {
-#if SHUNT_HAS_WORD_TILES
-  return for_word_tiles_of(dtype, []<DType>() {});
-#else
-  static_cast<void>(dtype);
-  return false;
-#endif
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace shunt
-HWY_AFTER_NAMESPACE();
-
 #endif  // per-target include guard
