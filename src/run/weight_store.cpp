@@ -67,11 +67,24 @@ void WeightStore::abandon() noexcept {
 Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device, Layout layout, Reads reads) {
   SHUNT_TRY_ASSIGN(const WeightPart part, find(weight));
   const Key key{weight.name, device.info().memory_pool, layout};
-  if (std::shared_ptr<Buffer> buffer = held(key)) return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
+  if (std::shared_ptr<Buffer> buffer = held(key)) {
+    if (Copy& copy = copies_.at(key); reads == Reads::all && copy.reads == Reads::some_rows) {
+      copy.reads = reads;
+      if (copy.copied_bytes == 0) read_in_place(part, device);
+    }
+    return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
+  }
   SHUNT_TRY_ASSIGN(Weight loaded, load(weight.name, part, device, layout, reads));
-  copies_.insert_or_assign(
-      key, Copy{.buffer = loaded.buffer, .device = &device, .copied_bytes = loaded.was_copied ? part.bytes : 0});
+  copies_.insert_or_assign(key, Copy{.buffer = loaded.buffer,
+                                     .device = &device,
+                                     .copied_bytes = loaded.was_copied ? part.bytes : 0,
+                                     .reads = reads});
   return loaded;
+}
+
+void WeightStore::read_in_place(const WeightPart& part, Device& device) {
+  read_ahead_->add(part.index, part.offset, part.bytes);
+  reads_in_place_ = &device;
 }
 
 Status WeightStore::read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const {
@@ -90,8 +103,7 @@ Result<WeightStore::Weight> WeightStore::load(const std::string& name, const Wei
                                               Layout layout, Reads reads) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index))) {
-      if (reads == Reads::all) read_ahead_->add(part.index, part.offset, part.bytes);
-      reads_in_place_ = &device;
+      if (reads == Reads::all) read_in_place(part, device);
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
     }
   if (const auto expected = expected_.extract(&device)) loader_.expect(device, expected.mapped());

@@ -68,9 +68,12 @@ class WeightStore {
     std::weak_ptr<Buffer> buffer;
     const Device* device;
     std::uint64_t copied_bytes;  // 0: the source's own memory
+    Reads reads;
   };
 
   [[nodiscard]] Result<WeightPart> find(const TensorInfo& weight) const;
+  // Has a weight brought in that the device uses in place.
+  void read_in_place(const WeightPart& part, Device& device);
   // Returns the copy that is held; null: there is none that works.
   [[nodiscard]] std::shared_ptr<Buffer> held(const Key& key) const;
   [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout,

@@ -70,6 +70,9 @@ std::vector<Setting> settings_for_tiles() {
        .sequence_pages = 16,
        .tokens = prompt(1, 400, 12)},
   };
+  // A token that sees nothing, among those whose windows begin late.
+  all.push_back({.heads = 4, .kv_heads = 2, .head_dim = 64, .sequence_pages = 8, .tokens = prompt(1, 60, 24)});
+  all.back().tokens[3].second = -1;
   const std::size_t count = all.size();
   for (std::size_t i = 0; i < count; ++i) {
     all.push_back(all[i]);
@@ -130,6 +133,21 @@ TEST(AttentionByTiles, PositionsWithoutAPageAreLeftOut) {
   });
 }
 
+// Of a value that is not finite, those rows whose window begins later hear nothing.
+TEST(AttentionByTiles, ValuesBeforeAllWindowsAreLeftOut) {
+  Setting setting{.heads = 4, .kv_heads = 2, .head_dim = 64, .sequence_pages = 8, .state = DType::F32, .window = 20};
+  setting.tokens = prompt(1, 60, 24);
+  Step step = step_of(setting, 37);
+  const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
+  const auto page = static_cast<std::size_t>(values_of(step.pages)[8 + 2]);  // positions 32 to 47 of sequence 1
+  for (std::size_t element = 0; element < 128; ++element)
+    store_element(DType::F32, step.values.bytes.data(), (page * 16 + 8) * 128 + element, kNan);
+  for_each_unit_of_attention([&](const CpuKernel& kernel) {
+    EXPECT_LE(nmse(values_of(run_kernel(kernel, automatic(step), 3).output), expected),
+              info_of(Arithmetic::bf16x3).error);
+  });
+}
+
 TEST(AttentionByTiles, TheArithmeticFollowsNumericsAndShapes) {
   const Step step = step_of({.heads = 8, .kv_heads = 2, .head_dim = 64, .tokens = prompt(1, 0, 40)}, 3);
   const Step odd = step_of({.heads = 8, .kv_heads = 2, .head_dim = 48, .tokens = prompt(1, 0, 40)}, 3);
@@ -138,6 +156,8 @@ TEST(AttentionByTiles, TheArithmeticFollowsNumericsAndShapes) {
   EXPECT_EQ(arithmetic(step.use()), Arithmetic::f32);
   EXPECT_EQ(arithmetic(automatic(odd)), Arithmetic::f32);
   EXPECT_EQ(arithmetic(automatic(few)), Arithmetic::f32);
+  Setting exact_cache{.heads = 8, .kv_heads = 2, .head_dim = 64, .tokens = prompt(1, 0, 40), .state = DType::F32};
+  EXPECT_EQ(arithmetic(automatic(step_of(exact_cache, 3))), Arithmetic::f32);
   EXPECT_EQ(arithmetic(automatic(step)), cpu_features().amx_bf16 ? Arithmetic::bf16x3 : Arithmetic::f32);
 }
 

@@ -191,6 +191,15 @@ TEST_F(StoreReadsAhead, NothingOfWhichProgramsReadSomeRows) {
   EXPECT_EQ(source_.stretches(), (Stretches{{0, 0, kTensorBytes}}));
 }
 
+TEST_F(StoreReadsAhead, WhatIsReadWholeLater) {
+  acquire("b", WeightStore::Reads::some_rows);
+  ASSERT_TRUE(store_->finish().has_value());
+  acquire("b");
+  ASSERT_TRUE(store_->finish().has_value());
+  wait();
+  EXPECT_EQ(source_.stretches(), (Stretches{{1, 0, kTensorBytes}}));
+}
+
 TEST_F(StoreReadsAhead, NoMoreThanMemoryHolds) {
   device_.available = kTensorBytes;
   acquire("c");

@@ -43,8 +43,9 @@ HWY_EXPORT(has_matrix_tiles);
 HWY_EXPORT(run);
 
 Arithmetic arithmetic(const OpCall& call) {
-  const bool by_tiles = HWY_DYNAMIC_DISPATCH(has_matrix_tiles)() && call.numerics != Numerics::exact;
-  return by_tiles && attention::suits_matrix_tiles(call) ? Arithmetic::bf16x3 : Arithmetic::f32;
+  // The larger scores are, the more their rounding counts, so tiles are for caches beside which halves would do.
+  const bool may_round = allows(call, Arithmetic::halves) && HWY_DYNAMIC_DISPATCH(has_matrix_tiles)();
+  return may_round && attention::suits_matrix_tiles(call) ? Arithmetic::bf16x3 : Arithmetic::f32;
 }
 
 attention::AttentionSimdArgs simd_arguments(const OpCall& call) {

@@ -37,12 +37,13 @@ HWY_INLINE void load_two(const std::byte* head, std::size_t i, BlockVec& low, Bl
   high = load(head, next / kTogether * kTogether, next % kTogether / kBlockLanes);
 }
 
-// Packs the head at an offset of keys from `begin` on as a left operand, to `to` [kKeySteps of 32 keys][dim / 32].
+// Packs the head at an offset of keys as a left operand, from the step that `begin` lies in on, to `to` [kKeySteps of
+// 32 keys][dim / 32].
 template <class Tiles, class Load>
 HWY_NOINLINE void pack_keys(std::span<const std::byte* const> keys, std::size_t begin, std::size_t offset,
                             std::size_t dim, Step* to) {
   const std::size_t steps = dim / kMatrixTileElements;
-  for (std::size_t key = begin; key < keys.size(); ++key)
+  for (std::size_t key = begin / kStepKeys * kStepKeys; key < keys.size(); ++key)
     for (std::size_t i = 0; i < dim; i += 2 * kBlockLanes) {
       BlockVec low;
       BlockVec high;
@@ -52,23 +53,23 @@ HWY_NOINLINE void pack_keys(std::span<const std::byte* const> keys, std::size_t 
     }
 }
 
-// Packs the transpose of values from `begin`, a whole number of steps, on as a left operand, to `to` [dim /
-// 32][kKeySteps]. What the last step has beyond the values becomes zeros.
+// Packs the transpose of values from `begin` on as a left operand, to `to` [dim / 32][kKeySteps]. What the first step
+// has before them, and the last one after them, becomes zeros: weights of zero do not hide numbers that are not finite.
 template <class Tiles, class Load>
 HWY_NOINLINE void pack_values(std::span<const std::byte* const> values, std::size_t begin, std::size_t offset,
                               std::size_t dim, Step* to) {
   const BlockTag d;
   alignas(64) float rows[kStepKeys][kMatrixRows];
   alignas(64) float columns[kMatrixRows][kStepKeys];
-  for (std::size_t first = begin; first < values.size(); first += kStepKeys)
+  for (std::size_t first = begin / kStepKeys * kStepKeys; first < values.size(); first += kStepKeys)
     for (std::size_t column = 0; column < dim; column += kMatrixRows) {
-      for (std::size_t key = 0; key < kStepKeys; ++key)
+      for (std::size_t key = first; key < first + kStepKeys; ++key)
         for (std::size_t i = 0; i < kMatrixRows; i += 2 * kBlockLanes) {
           BlockVec low = hn::Zero(d);
           BlockVec high = low;
-          if (first + key < values.size()) load_two<Load>(values[first + key] + offset, column + i, low, high);
-          hn::Store(low, d, rows[key] + i);
-          hn::Store(high, d, rows[key] + i + kBlockLanes);
+          if (key >= begin && key < values.size()) load_two<Load>(values[key] + offset, column + i, low, high);
+          hn::Store(low, d, rows[key - first] + i);
+          hn::Store(high, d, rows[key - first] + i + kBlockLanes);
         }
       transpose(rows[0], kMatrixRows, kStepKeys, kMatrixRows, columns[0], kStepKeys);
       Step& step = to[column / kMatrixRows * kKeySteps + first / kStepKeys];

@@ -78,7 +78,9 @@ class Attention {
     std::size_t begin = kTileKeys;
     std::size_t end = 0;
 
-    void add(KeySpan other) { *this = {std::min(begin, other.begin), std::max(end, other.end)}; }
+    void add(KeySpan other) {
+      if (other.begin < other.end) *this = {std::min(begin, other.begin), std::max(end, other.end)};
+    }
   };
 
   template <class Use>
@@ -184,7 +186,7 @@ class Attention {
     for (bool more = find_tile(block, left, *tile_); more;) {
       Tile& next = tile_ == tiles_ ? tiles_[1] : tiles_[0];
       more = find_tile(block, left, next);
-      pack_tile<Tiles>(tile_index(block.begin) / kStepKeys * kStepKeys, head_offset(group));
+      pack_tile<Tiles>(tile_index(block.begin), head_offset(group));
       see_tile(tiles, block, rows, next, head_offset(group));
       tile_ = &next;
     }
