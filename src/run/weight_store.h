@@ -31,8 +31,8 @@ class WeightStore {
   };
   // Tells that a weight will be acquired, so that the device can prepare for all that it will copy.
   void expect(const TensorInfo& weight, const Device& device, Layout layout);
-  // What programs read of a weight: all of it, or only some rows, such as an embedding's, which are not brought in
-  // ahead.
+  // Tells what programs read of a weight: all of it, or only some rows, such as an embedding's, which are not brought
+  // in ahead.
   enum class Reads : std::uint8_t { all, some_rows };
   // Acquires a weight, or rows of one. Call finish() before programs use it. Errors: invalid if the source has no such
   // tensor or another dtype or shape; io; out_of_memory. REQUIRES: the weight can have the layout.

@@ -117,7 +117,7 @@ TEST(AttentionByTiles, ResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-// What was in the scratch memory before, NaN here, must not reach the sums by way of weights that are zero.
+// Scratch memory holds NaN at first, which must not reach the sums by way of weights that are zero.
 TEST(AttentionByTiles, PositionsWithoutAPageAreLeftOut) {
   Setting setting{.heads = 4, .kv_heads = 2, .head_dim = 64, .page_tokens = 8, .sequence_pages = 16};
   setting.tokens = prompt(1, 100, 20);
@@ -133,7 +133,7 @@ TEST(AttentionByTiles, PositionsWithoutAPageAreLeftOut) {
   });
 }
 
-// Of a value that is not finite, those rows whose window begins later hear nothing.
+// A value that is not finite does not reach rows whose windows begin after it.
 TEST(AttentionByTiles, ValuesBeforeAllWindowsAreLeftOut) {
   Setting setting{.heads = 4, .kv_heads = 2, .head_dim = 64, .sequence_pages = 8, .state = DType::F32, .window = 20};
   setting.tokens = prompt(1, 60, 24);

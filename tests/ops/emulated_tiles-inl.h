@@ -67,7 +67,7 @@ class EmulatedTiles {
   using Register = float[kMatrixTileRows][16];
 
   static float without_small(float v) { return std::abs(v) < 0x1p-126F ? std::copysign(0.0F, v) : v; }
-  // As a double, in which products are exact and sums nearly always.
+  // Returns a double, in which products are exact and sums nearly always.
   [[nodiscard]] double element(int tile, std::size_t row, std::size_t index) const {
     std::uint16_t bits;
     std::memcpy(&bits, reinterpret_cast<const std::byte*>(registers_[tile][row]) + 2 * index, 2);

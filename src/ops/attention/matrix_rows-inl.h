@@ -93,36 +93,31 @@ HWY_NOINLINE void pack_queries(const float* queries, std::size_t count, std::siz
   }
 }
 
-// Rounds two vectors to pairs of their elements.
-template <class Tiles>
-HWY_INLINE Bf16Vec round_pairs(BlockVec first, BlockVec second) {
+// Returns the pairs of elements of the two vectors that were rounded together.
+HWY_INLINE Bf16Vec pairs_of(Bf16Vec rounded) {
   const hn::Repartition<std::uint16_t, BlockTag> d16;
   const hn::Repartition<std::uint32_t, BlockTag> d32;
   const hn::Half<decltype(d16)> half;
-  const Bf16Vec rounded = Tiles::round(first, second);
   const auto low = hn::PromoteTo(d32, hn::LowerHalf(half, rounded));
   const auto high = hn::PromoteTo(d32, hn::UpperHalf(half, rounded));
   return hn::BitCast(d16, hn::Or(low, hn::ShiftLeft<16>(high)));
 }
 
-// Packs the weights [kTileKeys][kSlabRows] of whole steps as a right operand, to `to` [kKeySteps]; only the first half
-// of the rows if there are no more.
-template <class Tiles>
-HWY_NOINLINE void pack_weights(const float* weights, std::size_t begin, std::size_t end, bool is_half, Step* to) {
+// Packs the weights [kTileKeys][kSlabRows] of whole steps as a right operand of kHalves halves, to `to` [kKeySteps].
+template <std::size_t kHalves, class Tiles>
+HWY_NOINLINE void pack_weights(const float* weights, std::size_t begin, std::size_t end, Step* to) {
   const BlockTag d;
   const hn::Repartition<std::uint16_t, BlockTag> d16;
-  const hn::Repartition<std::uint32_t, BlockTag> d32;
   for (std::size_t key = begin; key < end; key += 2) {
     Step& step = to[key / kStepKeys];
-    for (std::size_t row = 0; row < (is_half ? 1 : 2) * kMatrixTileRows; row += kBlockLanes) {
+    for (std::size_t row = 0; row < kHalves * kMatrixTileRows; row += kBlockLanes) {
       BlockVec first = hn::Load(d, weights + key * kSlabRows + row);
       BlockVec second = hn::Load(d, weights + (key + 1) * kSlabRows + row);
       const std::size_t at = key % kStepKeys / 2 * kMatrixTileElements + 2 * (row % kMatrixTileRows);
       for (std::size_t part = 0; part < 2; ++part) {
-        const auto pairs = hn::BitCast(d32, round_pairs<Tiles>(first, second));
-        hn::Store(hn::BitCast(d16, pairs), d16, step[part][row / kMatrixTileRows] + at);
-        first = hn::Sub(first, hn::BitCast(d, hn::ShiftLeft<16>(pairs)));
-        second = hn::Sub(second, hn::BitCast(d, hn::And(pairs, hn::Set(d32, 0xFFFF0000))));
+        const Bf16Vec rounded = Tiles::round(first, second);
+        hn::Store(pairs_of(rounded), d16, step[part][row / kMatrixTileRows] + at);
+        if (part == 0) subtract_rounded(rounded, first, second);
       }
     }
   }

@@ -23,7 +23,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace tiles {
 
-// In place of matrix tiles where a processor has none, or may not use them: products are computed in F32.
+// Stands for matrix tiles that a processor lacks or may not use: products are computed in F32.
 struct NoTiles {};
 
 class Attention {
@@ -218,70 +218,45 @@ class Attention {
     pack_values<Tiles, Load>({tile_->values, tile_->count}, begin, offset, width_, steps_at(scratch_.values));
   }
 
-  // Adds the current tile to the sums of all rows, and fetches the next. The scores of some rows are computed before
-  // the values of those before them are added, since processors wait where tiles are loaded soon after they were
-  // stored.
+  // Adds the current tile to the sums of all rows, and fetches the next meanwhile.
   template <class Tiles>
   void see_tile(Tiles& tiles, const Block& block, std::size_t rows, const Tile& next, std::size_t offset) {
-    KeySpan scored = score_rows(tiles, block, 0, rows);
-    for (std::size_t row = 0; row < rows; row += kMatrixRows) {
-      const KeySpan all = scored;
+    const auto strips = static_cast<std::uint32_t>((rows + kMatrixRows - 1) / kMatrixRows);
+    for (std::uint32_t strip = 0; strip < strips; ++strip) {
+      const std::size_t row = strip * kMatrixRows;
       const std::size_t count = std::min(rows - row, kMatrixRows);
-      const bool is_half = count <= kMatrixTileRows;
-      if (all.begin < all.end) {
-        weigh_slab(all, row, count, is_half ? kMatrixTileRows : kMatrixRows);
-        pack_weights<Tiles>(tile_->scores, all.begin, all.end, is_half, packed_weights());
-      }
-      if (row + kMatrixRows < rows) scored = score_rows(tiles, block, row + kMatrixRows, rows);
-      const Range part = share_of(next.count, static_cast<std::uint32_t>(row / kMatrixRows),
-                                  static_cast<std::uint32_t>((rows + kMatrixRows - 1) / kMatrixRows));
-      for (std::uint64_t j = part.begin; j < part.end; ++j) fetch_head(next.keys[j] + offset, next.values[j] + offset);
-      if (all.begin >= all.end) continue;
-      if (is_half)
-        add_values<1>(tiles, all, row);
+      if (count <= kMatrixTileRows)
+        see_strip<1>(tiles, block, row, count);
       else
-        add_values<2>(tiles, all, row);
+        see_strip<2>(tiles, block, row, count);
+      const Range part = share_of(next.count, strip, strips);
+      for (std::uint64_t j = part.begin; j < part.end; ++j)
+        prefetch_heads(next.keys[j] + offset, next.values[j] + offset, head_bytes_);
     }
   }
 
-  // Computes the scores of kMatrixRows rows, and returns what they see together, in whole steps.
-  template <class Tiles>
-  KeySpan score_rows(Tiles& tiles, const Block& block, std::size_t first_row, std::size_t rows) {
-    const std::size_t count = std::min(rows - first_row, kMatrixRows);
-    find_spans(block, first_row, count);
-    KeySpan all = span_of(0, count);
-    if (all.begin >= all.end) return all;
-    all = {all.begin / kStepKeys * kStepKeys, (all.end + kStepKeys - 1) / kStepKeys * kStepKeys};
+  // Adds the current tile to the sums of kHalves halves of kMatrixRows rows, of which so many are there.
+  template <std::size_t kHalves, class Tiles>
+  void see_strip(Tiles& tiles, const Block& block, std::size_t first_row, std::size_t rows) {
+    find_spans(block, first_row, rows);
+    KeySpan all = span_of(0, rows);
+    if (all.begin >= all.end) return;
+    const std::size_t first = all.begin / kStepKeys;
+    const std::size_t end = (all.end + kStepKeys - 1) / kStepKeys;
+    all = {first * kStepKeys, end * kStepKeys};
     const std::size_t steps = width_ / kMatrixTileElements;
     const Step* const queries = steps_at(scratch_.query + first_row * width_);
-    for (std::size_t key = all.begin; key < all.end; key += kMatrixRows) {
-      const Step* const keys = steps_at(scratch_.keys) + key / kMatrixRows * steps;
-      float* const scores = tile_->scores + key * kSlabRows;
-      if (count <= kMatrixTileRows)
-        multiply_steps<1>(tiles, keys, queries, steps, scores, kSlabRows);
-      else
-        multiply_steps<2>(tiles, keys, queries, steps, scores, kSlabRows);
-    }
-    return all;
-  }
-
-  // Adds the weighted values that rows see, kHalves halves of kMatrixRows, to their sums.
-  template <std::size_t kHalves, class Tiles>
-  void add_values(Tiles& tiles, KeySpan all, std::size_t first_row) {
+    for (std::size_t step = first; step < end; ++step)
+      multiply_steps<kHalves>(tiles, steps_at(scratch_.keys) + step * steps, queries, steps,
+                              tile_->scores + step * kStepKeys * kSlabRows, kSlabRows);
+    weigh_slab(all, first_row, rows, kHalves * kMatrixTileRows);
+    Step* const weights = packed_weights();
+    pack_weights<kHalves, Tiles>(tile_->scores, all.begin, all.end, weights);
     alignas(64) float product[kMatrixRows * kMatrixRows];
-    const std::size_t first = all.begin / kStepKeys;
     for (std::size_t column = 0; column < width_; column += kMatrixRows) {
       const Step* const values = steps_at(scratch_.values) + column / kMatrixRows * kKeySteps;
-      multiply_steps<kHalves>(tiles, values + first, packed_weights() + first, all.end / kStepKeys - first, product,
-                              kMatrixRows);
+      multiply_steps<kHalves>(tiles, values + first, weights + first, end - first, product, kMatrixRows);
       add_product<kHalves>(shrinks_, product, scratch_.sums + first_row * width_ + column * kMatrixRows);
-    }
-  }
-
-  void fetch_head(const std::byte* key, const std::byte* value) const {
-    for (std::size_t at = 0; at < head_bytes_; at += 64) {
-      hwy::Prefetch(key + at);
-      hwy::Prefetch(value + at);
     }
   }
 

@@ -138,6 +138,14 @@ HWY_INLINE void store_sums(const hn::Vec<Floats> (&x)[4], float* HWY_RESTRICT to
   }
 }
 
+// Prefetches a key and a value of so many bytes.
+HWY_INLINE void prefetch_heads(const std::byte* key, const std::byte* value, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) {
+    hwy::Prefetch(key + at);
+    hwy::Prefetch(value + at);
+  }
+}
+
 // Few rows of several key heads, kRows of each one after the other.
 struct FewRows {
   std::size_t width = 0;     // of queries and sums, of whole vectors
@@ -175,10 +183,7 @@ HWY_INLINE void dot_key(const FewRows& few, const FewTile& tile, std::size_t pos
     for (std::size_t h = 0; h < kHeads; ++h) {
       const std::size_t offset = few.offsets[std::min(head + h, few.heads - 1)];
       from[h] = tile.keys[position] + offset;
-      for (std::size_t at = 0; at < few.bytes; at += 64) {
-        hwy::Prefetch(key_ahead + offset + at);
-        hwy::Prefetch(tile.values[position] + offset + at);
-      }
+      prefetch_heads(key_ahead + offset, tile.values[position] + offset, few.bytes);
     }
     for (std::size_t row = head * kRows; row < (head + kHeads) * kRows; row += kRowsAtOnce) {
       const float* const query = few.query + row * few.width;

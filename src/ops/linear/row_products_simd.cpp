@@ -50,7 +50,7 @@ SplitX split_x(const RowProduct& product) { return {product.prepared, product.ro
 // REQUIRES: its arithmetic is words.
 bool is_split(const RowProduct& product) { return product.is_few() && splits_x(product.weight_dtype()); }
 RoundedX rounded_of(const RowProduct& product) { return rounded_x(product.prepared, product.rows, product.args.k); }
-// Of words split into bytes, two rows for each token row.
+// Returns the rows of words split into bytes, two for each token row.
 RoundedX split_rows_of(const RowProduct& product) {
   return rounded_x(product.prepared, 2 * product.rows, product.args.k);
 }

@@ -1,4 +1,4 @@
-// Nothing counts instructions for WebAssembly.
+// Counts nothing: WebAssembly has no access to a processor's counters.
 #include "base/system/event_counter.h"
 
 namespace shunt {
