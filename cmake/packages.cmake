@@ -12,6 +12,7 @@ else()
   find_package(nlohmann_json REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+  pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
   target_link_libraries(shunt_packages INTERFACE $<IF:$<BOOL:${SHUNT_PORTABLE}>,fmt::fmt-header-only,fmt::fmt>
-                        Threads::Threads PkgConfig::hwy nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+                        Threads::Threads PkgConfig::hwy PkgConfig::hwloc nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 endif()

@@ -19,21 +19,38 @@ struct ReadAhead::Run {
   std::vector<Piece> pieces;
   TaskQueue::Batch batch;
 
-  Run(std::vector<Piece> of, WeightSource& source, std::atomic<std::uint64_t>& left)
-      : pieces(std::move(of)), batch(pieces.size(), [this, &source, &left](std::size_t number) {
-          const Piece& piece = pieces[number];
-          source.fetch(piece.index, piece.offset, piece.bytes);
-          left.fetch_sub(piece.bytes, std::memory_order_relaxed);
+  Run(std::vector<Piece> of, ReadAhead& ahead)
+      : pieces(std::move(of)), batch(pieces.size(), [this, &ahead](std::size_t number) {
+          ahead.fetch(pieces[number]);
+          ahead.left_.fetch_sub(pieces[number].bytes, std::memory_order_relaxed);
         }) {}
 };
 
-ReadAhead::ReadAhead(WeightSource& source) : source_(source) {}
+ReadAhead::ReadAhead(WeightSource& source, const MemoryNodes& nodes) : source_(source), nodes_(nodes) {}
 
 ReadAhead::~ReadAhead() = default;
 
-void ReadAhead::add(std::size_t index, std::uint64_t offset, std::uint64_t bytes) {
-  for (const std::uint64_t end = offset + bytes; offset < end; offset += kPieceBytes)
-    added_.push_back({index, offset, std::min(kPieceBytes, end - offset)});
+void ReadAhead::add(std::size_t index, std::uint64_t offset, std::uint64_t bytes, std::uint32_t readers) {
+  for (std::uint64_t at = 0; at < bytes;) {
+    Piece piece{.index = index, .offset = offset + at, .bytes = std::min(kPieceBytes, bytes - at)};
+    if (nodes_.count() != 0 && readers != 0) {
+      const MemoryNodes::Stretch stretch = nodes_.stretch_at(at, bytes, readers);
+      piece.node = stretch.node;
+      piece.bytes = std::min(piece.bytes, stretch.end - at);
+    } else if (nodes_.count() != 0) {
+      piece.node = static_cast<std::uint32_t>((index + at / kPieceBytes) % nodes_.count());
+    }
+    at += piece.bytes;
+    added_.push_back(piece);
+  }
+}
+
+void ReadAhead::fetch(const Piece& piece) {
+  if (nodes_.count() == 0) return source_.fetch(piece.index, piece.offset, piece.bytes);
+  const MemoryNodes::Preference preference(nodes_, piece.node);
+  source_.fetch(piece.index, piece.offset, piece.bytes);
+  const std::span<const std::byte> mapped = source_.mapped(piece.index);
+  if (!mapped.empty()) nodes_.move(mapped.subspan(piece.offset, piece.bytes), piece.node);
 }
 
 void ReadAhead::start(std::uint64_t most_bytes) {
@@ -49,7 +66,7 @@ void ReadAhead::start(std::uint64_t most_bytes) {
   while (!runs_.empty() && threads_->has_ended(runs_.front().batch)) runs_.pop_front();
   // Threads that others still need stay as many as they are.
   if (runs_.empty()) threads_.emplace(std::clamp<std::uint64_t>(bytes / kPieceBytes, 1, kThreads));
-  Run& run = runs_.emplace_back(std::move(pieces), source_, left_);
+  Run& run = runs_.emplace_back(std::move(pieces), *this);
   left_.fetch_add(bytes, std::memory_order_relaxed);
   threads_->start(run.batch);
 }

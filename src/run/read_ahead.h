@@ -1,7 +1,10 @@
 // Brings weights that devices read from their source's own memory into memory before they are used: threads fetch them,
 // in the order in which they were added, while the caller goes on.
 //
-// One thread at a time, but left() is safe from many. The source must outlive the object.
+// Where there are several memory nodes, bytes come to the node of the thread that reads them, or move there if they
+// were in memory already; those that any thread may read come to all nodes in turn.
+//
+// One thread at a time, but left() is safe from many. The source and the nodes must outlive the object.
 #pragma once
 
 #include <atomic>
@@ -11,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/system/memory_nodes.h"
 #include "base/system/task_queue.h"
 #include "shunt/weights.h"
 
@@ -18,14 +22,15 @@ namespace shunt {
 
 class ReadAhead {
  public:
-  explicit ReadAhead(WeightSource& source);
+  explicit ReadAhead(WeightSource& source, const MemoryNodes& nodes = MemoryNodes::of_this_machine());
   // Waits for pieces that are being fetched; the others never are.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Adds bytes of a tensor, which are used after those added before. REQUIRES: they lie inside it.
-  void add(std::size_t index, std::uint64_t offset, std::uint64_t bytes);
+  // Adds bytes of a tensor, which are used after those added before. `readers` threads of a pool will divide them
+  // evenly, in their order; 0: any thread may read any of them. REQUIRES: they lie inside the tensor.
+  void add(std::size_t index, std::uint64_t offset, std::uint64_t bytes, std::uint32_t readers = 0);
   // Begins to fetch what was added since the last call, the first `most_bytes` of it: more than memory holds would
   // push out what is used first.
   void start(std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
@@ -42,10 +47,14 @@ class ReadAhead {
     std::size_t index = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
+    std::uint32_t node = 0;
   };
   struct Run;
 
+  void fetch(const Piece& piece);
+
   WeightSource& source_;
+  const MemoryNodes& nodes_;
   std::vector<Piece> added_;
   std::atomic<std::uint64_t> left_{0};
   std::list<Run> runs_;

@@ -134,6 +134,40 @@ cpu_set_t processors_of_this_thread() {
   return set;
 }
 
+// Notes where three threads may run, and where they do. No thread takes a second share, as each waits for the others.
+class Meeting final : public ThreadPool::Job {
+ public:
+  std::uint32_t next_step() override { return std::exchange(shares_, 0); }
+  void run(std::uint32_t, std::uint32_t thread) override {
+    sets[thread] = processors_of_this_thread();
+    running[thread] = sched_getcpu();
+    ++here_;
+    while (here_ < 3) std::this_thread::yield();
+  }
+  std::vector<cpu_set_t> sets = std::vector<cpu_set_t>(3);
+  std::vector<int> running = std::vector<int>(3, -1);
+
+ private:
+  std::uint32_t shares_ = 3;
+  std::atomic<int> here_ = 0;
+};
+
+TEST(ThreadPool, AThreadStaysOnTheProcessorsThatItIsKeptOn) {
+  const cpu_set_t allowed = processors_of_this_thread();
+  std::uint32_t last = 0;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) last = cpu;
+  ThreadPool pool(3, {});
+  pool.keep_on(1, {{last}});
+  pool.keep_on(2, {{4000}});  // which the system refuses
+  Meeting meeting;
+  pool.run(meeting);
+  EXPECT_TRUE(CPU_EQUAL(&meeting.sets[0], &allowed));
+  EXPECT_EQ(CPU_COUNT(&meeting.sets[1]), 1);
+  EXPECT_EQ(meeting.running[1], static_cast<int>(last));
+  EXPECT_TRUE(CPU_EQUAL(&meeting.sets[2], &allowed));
+}
+
 TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
   const cpu_set_t allowed = processors_of_this_thread();
   for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -141,31 +175,12 @@ TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
     const std::uint32_t cpus[] = {cpu, cpu, cpu};
     ThreadPool pool(3, cpus);
     ASSERT_TRUE(pool.status().has_value()) << pool.status().error().message;
-    std::vector<cpu_set_t> sets(3);
-    std::vector<int> running(3, -1);
-    // No thread takes a second share, as each waits for the others.
-    class Meeting final : public ThreadPool::Job {
-     public:
-      Meeting(std::vector<cpu_set_t>& sets, std::vector<int>& running) : sets_(sets), running_(running) {}
-      std::uint32_t next_step() override { return std::exchange(shares_, 0); }
-      void run(std::uint32_t, std::uint32_t thread) override {
-        sets_[thread] = processors_of_this_thread();
-        running_[thread] = sched_getcpu();
-        ++here_;
-        while (here_ < 3) std::this_thread::yield();
-      }
-
-     private:
-      std::vector<cpu_set_t>& sets_;
-      std::vector<int>& running_;
-      std::uint32_t shares_ = 3;
-      std::atomic<int> here_ = 0;
-    } meeting(sets, running);
+    Meeting meeting;
     pool.run(meeting);
-    EXPECT_TRUE(CPU_EQUAL(&sets[0], &allowed)) << "the caller's thread was pinned";
+    EXPECT_TRUE(CPU_EQUAL(&meeting.sets[0], &allowed)) << "the caller's thread was pinned";
     for (const std::size_t worker : {1U, 2U}) {
-      EXPECT_EQ(CPU_COUNT(&sets[worker]), 1);
-      EXPECT_EQ(running[worker], static_cast<int>(cpu));
+      EXPECT_EQ(CPU_COUNT(&meeting.sets[worker]), 1);
+      EXPECT_EQ(meeting.running[worker], static_cast<int>(cpu));
     }
   }
 }

@@ -131,6 +131,33 @@ TEST(ReadAhead, EndsWithoutThePiecesThatHaveNotBegun) {
   EXPECT_TRUE(fetched.empty() || fetched.back().end < kBytes);
 }
 
+TEST(ReadAhead, EndsPiecesWhereTheBytesOfANodeEnd) {
+  const MemoryNodes nodes = MemoryNodes::described("numa:3 core:1 pu:1");
+  NotedFetches source;
+  ReadAhead ahead(source, nodes);
+  ahead.add(1, 4, kTensorBytes - 4, 3);
+  ahead.start();
+  ahead.wait();
+  EXPECT_EQ(source.stretches(), (Stretches{{1, 4, kTensorBytes}}));
+  const Stretches fetched = source.fetched();
+  constexpr std::uint64_t kThreads = 3;
+  for (std::uint64_t thread = 1; thread < kThreads; ++thread) {
+    const std::uint64_t border = 4 + ((kTensorBytes - 4) * thread + kThreads - 1) / kThreads;
+    EXPECT_EQ(std::ranges::count(fetched, border, &NotedFetches::Stretch::begin), 1) << border;
+  }
+}
+
+TEST(ReadAhead, HasPiecesOfOneSizeForBytesThatAnyThreadMayRead) {
+  const MemoryNodes nodes = MemoryNodes::described("numa:3 core:1 pu:1");
+  NotedFetches source;
+  ReadAhead ahead(source, nodes);
+  ahead.add(0, 0, kTensorBytes);
+  ahead.start();
+  ahead.wait();
+  EXPECT_EQ(source.stretches(), (Stretches{{0, 0, kTensorBytes}}));
+  EXPECT_EQ(source.fetched().size(), 7U);
+}
+
 // A processor with so much memory left.
 class LittleMemory final : public test::WrappedDevice {
  public:

@@ -79,6 +79,17 @@ std::vector<std::uint32_t> allowed_processors() {
   return allowed;
 }
 
+#if defined(__linux__)
+// Returns 0 or the system's error.
+int restrict_to(std::thread& thread, std::span<const std::uint32_t> processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : processors)
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  return pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+}
+#endif
+
 Status pin(std::thread& thread, std::uint32_t cpu) {
   // The system would also accept a processor outside the process's affinity mask.
   const std::vector<std::uint32_t> allowed = allowed_processors();
@@ -86,10 +97,7 @@ Status pin(std::thread& thread, std::uint32_t cpu) {
     return fail(Code::invalid, fmt::format("a thread cannot be pinned to processor {}: this process may use only {}",
                                            cpu, fmt::join(allowed, ", ")));
 #if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  const int error = restrict_to(thread, {&cpu, 1});
   if (error == 0) return {};
   return fail(Code::internal, fmt::format("a thread cannot be pinned to processor {}: {}", cpu,
                                           std::generic_category().message(error)));
@@ -132,6 +140,13 @@ void ThreadPool::start(std::uint32_t workers, std::span<const std::uint32_t> pin
     }
     if (thread < pin_to_cpus.size() && status_) status_ = pin(workers_.back(), pin_to_cpus[thread]);
   }
+}
+
+void ThreadPool::keep_on([[maybe_unused]] std::uint32_t thread,
+                         [[maybe_unused]] std::span<const std::uint32_t> processors) {
+#if defined(__linux__)
+  static_cast<void>(restrict_to(workers_[thread - 1], processors));
+#endif
 }
 
 void ThreadPool::stop() {

@@ -38,6 +38,9 @@ class ThreadPool {
   // process may not use; internal.
   [[nodiscard]] const Status& status() const { return status_; }
 
+  // Has a thread run only on these processors, if the system lets it. REQUIRES: 0 < thread < threads().
+  void keep_on(std::uint32_t thread, std::span<const std::uint32_t> processors);
+
   class Job {
    public:
     virtual ~Job() = default;

@@ -9,6 +9,7 @@
 #include <ranges>
 
 #include "base/out_of_memory.h"
+#include "base/system/memory_nodes.h"
 #include "devices/backend.h"
 #include "devices/cpu/memory.h"
 #include "devices/cpu/program.h"
@@ -99,6 +100,8 @@ class CpuDevice final : public Device {
     info_.clock_mhz = highest_clock_mhz();
     info_.features = features();
     if (simd) info_.details = simd_targets();
+    if (const std::uint32_t nodes = MemoryNodes::of_this_machine().count(); nodes != 0)
+      info_.details.push_back(fmt::format("{} memory nodes", nodes));
     info_.prior = {.launch_us = 5,
                    .op_us = 1,
                    .flops_per_s = (simd ? 50e9 : 1e9) * threads,

@@ -4,6 +4,12 @@
 
 namespace shunt::cpu {
 
+void spread_over(const MemoryNodes& nodes, ThreadPool& pool) {
+  if (nodes.count() == 0) return;
+  for (std::uint32_t thread = 1; thread < pool.threads(); ++thread)
+    pool.keep_on(thread, nodes.processors(nodes.node_of(thread, pool.threads())));
+}
+
 void Engine::enqueue(std::function<void(ThreadPool&)> job) {
   const std::scoped_lock lock(mutex_);
   queue_.push_back(std::move(job));

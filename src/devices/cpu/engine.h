@@ -1,18 +1,26 @@
 // The processor cores as one compute resource: a thread pool and the queue of submissions waiting for it. Shared by the
 // devices cpu:simd and cpu:scalar. All calls are safe from many threads.
+//
+// Unless they are pinned, threads are spread over the memory nodes, as the rows of weights are (run/read_ahead.h).
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <mutex>
 
+#include "base/system/memory_nodes.h"
 #include "base/system/thread_pool.h"
 
 namespace shunt::cpu {
 
+// Keeps each of the pool's own threads on the processors of one node; with no nodes, does nothing.
+void spread_over(const MemoryNodes& nodes, ThreadPool& pool);
+
 class Engine {
  public:
-  Engine(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) : pool_(threads, pin_to_cpus) {}
+  Engine(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) : pool_(threads, pin_to_cpus) {
+    if (pin_to_cpus.empty()) spread_over(MemoryNodes::of_this_machine(), pool_);
+  }
 
   // `job` runs on the thread that calls advance(), with exclusive use of the pool.
   void enqueue(std::function<void(ThreadPool&)> job);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/system/thread_pool.h"
+#include "devices/cpu/engine.h"
 #include "devices/device.h"
 
 namespace shunt::cpu {
@@ -35,7 +36,9 @@ class Limits {
 
  private:
   Limits(std::uint32_t threads, std::unique_ptr<Buffer> buffer)
-      : pool_(threads, {}), buffer_(std::move(buffer)), results_(pool_.threads() * kLineFloats) {}
+      : pool_(threads, {}), buffer_(std::move(buffer)), results_(pool_.threads() * kLineFloats) {
+    spread_over(MemoryNodes::of_this_machine(), pool_);
+  }
 
   // One cache line per thread's result.
   static constexpr std::size_t kLineFloats = 16;

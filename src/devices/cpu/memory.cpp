@@ -8,10 +8,14 @@
 #include <string>
 
 #include "base/system/cgroup.h"
+#include "base/system/memory_nodes.h"
 #include "base/units.h"
 
 namespace shunt::cpu {
 namespace {
+
+// Less is for few threads, or fits their caches.
+constexpr std::uint64_t kInterleavedBytes = std::uint64_t{4} << 20U;
 
 class HostBuffer final : public Buffer {
  public:
@@ -64,7 +68,9 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     return fail(Code::out_of_memory, fmt::format("the system refused {} of host memory", in_units(bytes)));
-  return std::make_unique<HostBuffer>(static_cast<std::byte*>(memory), bytes, true);
+  auto buffer = std::make_unique<HostBuffer>(static_cast<std::byte*>(memory), bytes, true);
+  if (bytes >= kInterleavedBytes) MemoryNodes::of_this_machine().interleave(buffer->host());
+  return buffer;
 }
 
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {

@@ -1,4 +1,5 @@
-// Host memory as device buffers: page-aligned, zeroed, and backed by the system only where it is touched.
+// Host memory as device buffers: page-aligned, zeroed, and backed by the system only where it is touched, by all memory
+// nodes in turn if it is large.
 #pragma once
 
 #include <memory>

@@ -12,6 +12,8 @@ ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin
 
 ThreadPool::~ThreadPool() = default;
 
+void ThreadPool::keep_on(std::uint32_t, std::span<const std::uint32_t>) {}
+
 void ThreadPool::run(Job& job) {
   while (const std::uint32_t shares = job.next_step())
     for (std::uint32_t share = 0; share < shares; ++share) job.run(share, 0);
