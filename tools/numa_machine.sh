@@ -14,16 +14,22 @@ packages=(qemu-system-x86 busybox-static linux-image-amd64)
 # They would start services, or set up a machine's start.
 not_needed='systemd|dbus|udev|pam|initramfs|klibc'
 
-# Prints the packages that this machine lacks, with those that they need.
-missing() { apt-get install -s -y --no-install-recommends "${packages[@]}" | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -Ev "$not_needed"; }
+# Prints the packages, the kernel's own, and what else they need that this machine lacks.
+names() {
+  printf '%s\n' "${packages[@]}"
+  apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: //p'
+  apt-get install -s -y --no-install-recommends "${packages[@]}" | sed -n 's/^Inst \([^ ]*\) .*/\1/p'
+}
 
 fetch() {
   local names package
-  mapfile -t names < <(missing)
+  mapfile -t names < <(names | grep -Ev "$not_needed" | sort -u)
+  rm -rf "$folder"
   mkdir -p "$folder/packages"
   (cd "$folder/packages" && apt-get -q download "${names[@]}") >&2
-  for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$system"; done
+  for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/unpacked"; done
   rm -r "$folder/packages"
+  mv "$folder/unpacked" "$system"
 }
 
 # Makes the first file system: busybox, the drivers that show this machine's files, and the command.
@@ -67,4 +73,4 @@ LD_LIBRARY_PATH=$system/usr/lib/x86_64-linux-gnu:$system/lib/x86_64-linux-gnu "$
   -smp 2 -m $((2 * megabytes_per_node)) $(memory 0) $(memory 1) -nodefaults -no-reboot -display none -serial stdio \
   -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
   -kernel "$kernel" -initrd "$folder/first.cpio" -append "console=ttyS0 quiet loglevel=1 panic=-1" </dev/null |
-  tr -d '\r' | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g'
+  tr -d '\r' | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' | grep -v 'reboot: Power down'

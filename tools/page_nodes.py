@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""page_nodes.py FILE: prints on which memory nodes the pages of a file lie that are in memory: their number on each node,
-and for each 128 KiB of the file the node of most of them, "." for those of which no page is in memory."""
+"""page_nodes.py FILE [PAGES]: prints on which memory nodes the pages of a file lie that are in memory: their number on
+each node, and for each PAGES [32] of the file the node of most of them, "." for those of which no page is in memory."""
 import collections
 import ctypes
 import mmap
 import os
 import sys
 
-PIECE_PAGES = 32
 LINE_PIECES = 64
-PROT_READ, MAP_SHARED, MADV_RANDOM = 1, 1, 1
+PROT_READ, MAP_SHARED = 1, 1
 
 
 def nodes_of(path):
@@ -44,8 +43,9 @@ def main():
     for node, count in sorted(collections.Counter(n for n in nodes if n is not None).items()):
         print(f"node {node}: {count} of {len(nodes)} pages")
     pieces = []
-    for begin in range(0, len(nodes), PIECE_PAGES):
-        known = collections.Counter(n for n in nodes[begin:begin + PIECE_PAGES] if n is not None)
+    step = int(sys.argv[2]) if len(sys.argv) > 2 else 32
+    for begin in range(0, len(nodes), step):
+        known = collections.Counter(n for n in nodes[begin:begin + step] if n is not None)
         pieces.append(str(known.most_common(1)[0][0]) if known else ".")
     for begin in range(0, len(pieces), LINE_PIECES):
         print("".join(pieces[begin:begin + LINE_PIECES]))
