@@ -12,12 +12,15 @@
 
 namespace shunt::test::attention_tests {
 
+inline constexpr std::uint32_t kSequences = 3;
+
 struct Setting {
   std::uint32_t heads = 1;
   std::uint32_t kv_heads = 1;
   std::uint32_t head_dim = 16;
   std::uint32_t page_tokens = 16;
   std::uint32_t sequence_pages = 4;
+  std::uint32_t sequences = kSequences;
   // The sequence and position of each token.
   std::vector<std::pair<int, int>> tokens{};
   DType state = DType::F16;
@@ -55,17 +58,15 @@ struct Step {
   }
 };
 
-inline constexpr std::uint32_t kSequences = 3;
-
-// Three sequences with shuffled pages, and a few pages that belong to none.
+// Sequences with shuffled pages, and a few pages that belong to none.
 inline Step step_of(const Setting& setting, std::uint64_t seed) {
   const auto tokens = static_cast<std::uint32_t>(setting.tokens.size());
-  const std::uint32_t pages = kSequences * setting.sequence_pages + 2;
+  const std::uint32_t pages = setting.sequences * setting.sequence_pages + 2;
   const Shape state{pages, setting.page_tokens, setting.kv_heads, setting.head_dim};
   std::vector<double> order(pages);
   std::iota(order.begin(), order.end(), 0.0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-  order.resize(std::size_t{kSequences} * setting.sequence_pages);
+  order.resize(std::size_t{setting.sequences} * setting.sequence_pages);
   std::vector<double> positions;
   std::vector<double> sequences;
   for (const auto& [sequence, position] : setting.tokens) {
@@ -77,7 +78,7 @@ inline Step step_of(const Setting& setting, std::uint64_t seed) {
             .values = random_tensor(setting.state, state, seed + 3),
             .positions = tensor_of(DType::I32, {tokens}, positions),
             .sequences = tensor_of(DType::I32, {tokens}, sequences),
-            .pages = tensor_of(DType::I32, {kSequences, setting.sequence_pages}, order)};
+            .pages = tensor_of(DType::I32, {setting.sequences, setting.sequence_pages}, order)};
   step.keys.operand.kind = TensorKind::state;
   step.values.operand.kind = TensorKind::state;
   step.soft_cap = setting.soft_cap;
