@@ -1,5 +1,6 @@
 #include "ops/bench_layers.h"
 
+#include "ops/attention/attention_layers.h"
 #include "ops/conv2d/conv2d_layers.h"
 
 namespace shunt {
@@ -10,7 +11,7 @@ struct LayerTable {
   Op op;
   std::vector<BenchLayer> (*layers)();
 };
-constexpr LayerTable kLayerTables[] = {{Op::conv2d, conv_layers}};
+constexpr LayerTable kLayerTables[] = {{Op::attention, attention_layers}, {Op::conv2d, conv_layers}};
 
 }  // namespace
 

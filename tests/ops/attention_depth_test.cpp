@@ -1,5 +1,6 @@
 // Attention at the depth that the longest usual contexts have.
 #include "ops/attention_steps.h"
+#include "ops/bench_layers.h"
 #include "sanitized.h"
 
 namespace shunt::test::attention_tests {
@@ -57,6 +58,19 @@ TEST(AttentionAtDepth, ResultsAreAsTheFormulaSays) {
                 info_of(Arithmetic::bf16x3).error);
       EXPECT_LE(nmse(results_of(last, Numerics::exact, threads), expected_last), 1e-12);
     }
+  }
+}
+
+TEST(AttentionAtDepth, LayersThatBenchmarksMeasureSeeWhatTheirCostCounts) {
+  for (const BenchLayer& layer : bench_layers(Op::attention)) {
+    const BenchOperands operands(layer.use);
+    const auto result = infer(Op::attention, operands.call().inputs, layer.use.attributes);
+    ASSERT_TRUE(result.has_value()) << layer.name << ": " << result.error().message;
+    EXPECT_EQ(result->operand.shape, layer.use.output.shape) << layer.name;
+    const std::uint64_t depth = layer.use.inputs[3].indices.first + 1;
+    EXPECT_EQ(layer.name, "depth" + std::to_string(depth));
+    EXPECT_EQ(info_of(Op::attention).rule->cost(operands.call()).flops,
+              4.0 * static_cast<double>(layer.use.output.shape.elements() * depth));
   }
 }
 
