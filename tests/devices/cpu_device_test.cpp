@@ -2,8 +2,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 
+#include "devices/cpu/memory.h"
 #include "devices/discovery/registry.h"
 
 namespace shunt {
@@ -35,6 +41,38 @@ struct AddCase {
                    .name = "sum"});
   }
 };
+
+// Returns whether the system was asked for huge pages at an address: whether its mapping in /proc/self/smaps has the
+// flag "hg" (Linux, Documentation/filesystems/proc.rst).
+bool wants_huge_pages(const std::byte* address) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  bool is_here = false;
+  while (std::getline(maps, line)) {
+    std::istringstream range(line);  // "7f3c00000000-7f3c00400000 rw-p"
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    if (range >> std::hex >> begin >> dash >> end && dash == '-') {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      is_here = begin <= at && at < end;
+    }
+    if (is_here && line.starts_with("VmFlags:")) return (line + " ").find(" hg ") != std::string::npos;
+  }
+  return false;
+}
+
+TEST_F(CpuDevices, StateHasHugePagesBehindItsStart) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "the system has none";
+  constexpr std::size_t kBytes = 4 * cpu::kSmallPagesBytes;
+  const auto state = *scalar().allocate(kBytes, BufferUse::state);
+  const auto values = *scalar().allocate(kBytes, BufferUse::values);
+  EXPECT_FALSE(wants_huge_pages(state->host().data() + cpu::kSmallPagesBytes - 1));
+  EXPECT_TRUE(wants_huge_pages(state->host().data() + cpu::kSmallPagesBytes));
+  EXPECT_TRUE(wants_huge_pages(state->host().data() + kBytes - 1));
+  EXPECT_FALSE(wants_huge_pages(values->host().data() + kBytes - 1));
+  EXPECT_EQ((*scalar().allocate(100, BufferUse::state))->bytes(), 100U);
+}
 
 TEST_F(CpuDevices, AreTwoOnOneResourceAndOnePool) {
   const auto devices = registry_.devices();

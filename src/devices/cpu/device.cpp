@@ -116,8 +116,10 @@ class CpuDevice final : public Device {
     return KernelRun::supports(run, choose(), engine_->threads(), info_.id);
   }
 
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    return allocate_host(bytes);
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    auto buffer = allocate_host(bytes);
+    if (buffer && use == BufferUse::state) prefer_huge_pages((*buffer)->host());
+    return buffer;
   }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
                                                             std::shared_ptr<const void> owner) override {

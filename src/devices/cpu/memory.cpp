@@ -73,6 +73,16 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   return buffer;
 }
 
+void prefer_huge_pages(std::span<std::byte> memory) {
+#ifdef MADV_HUGEPAGE
+  if (memory.size() <= kSmallPagesBytes) return;
+  const std::span<std::byte> rest = memory.subspan(kSmallPagesBytes);
+  static_cast<void>(madvise(rest.data(), rest.size(), MADV_HUGEPAGE));  // a system without them refuses
+#else
+  static_cast<void>(memory);
+#endif
+}
+
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
   // A Buffer has one pointer type; whether it is written depends on the programs bound to it.
   return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false, std::move(owner));

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "devices/device.h"
 
@@ -11,6 +12,10 @@ namespace shunt::cpu {
 
 // Errors: out_of_memory, with the sizes requested and free.
 [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes);
+// Asks the system for huge pages behind the first kSmallPagesBytes, for memory that fills up from its start: reading
+// much of it takes fewer translations of addresses, and filling little of it no more memory.
+void prefer_huge_pages(std::span<std::byte> memory);
+inline constexpr std::size_t kSmallPagesBytes = std::size_t{2} << 20U;
 // `owner`, or else the caller, keeps the memory alive. Only programs that bind it as an output write to it.
 [[nodiscard]] std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner);
 

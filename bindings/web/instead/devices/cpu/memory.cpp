@@ -56,6 +56,8 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   return std::make_unique<HostBuffer>(span, std::move(memory));
 }
 
+void prefer_huge_pages(std::span<std::byte>) {}
+
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
   // A Buffer has one pointer type; weights are only ever read through it.
   return std::make_unique<HostBuffer>(std::span(const_cast<std::byte*>(memory.data()), memory.size()), nullptr,
