@@ -28,6 +28,14 @@ Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, 
 
 Result<std::unique_ptr<Upload>> Device::upload() { return upload_by_writing(*this); }
 
+Result<std::shared_ptr<const void>> Device::pin_host(std::span<const std::byte>, std::shared_ptr<const void>) {
+  return fail(Code::unsupported, fmt::format("{} has no way to pin the host's memory", info().id));
+}
+
+Event Device::copy_weight(Device& peer, const Binding& from, const Binding& to, const MatrixRows&) {
+  return copy_from_peer(peer, from, to);
+}
+
 Event Device::copy_from_peer(Device&, const Binding& from, const Binding& to) {
   const std::span<const std::byte> source = from.buffer->host();
   if (source.empty() && from.bytes != 0)

@@ -41,8 +41,9 @@ namespace shunt {
 inline constexpr std::string_view kHostPool = "host";
 
 struct Support {
-  std::string reason;                       // empty: supported
-  std::uint64_t scratch_bytes = 0;          // upper bound on what a program of these ops needs besides its bindings
+  std::string reason;                      // empty: supported
+  std::uint64_t scratch_bytes = 0;         // upper bound on what a program of these ops needs besides its bindings
+  std::uint64_t shared_scratch_bytes = 0;  // of these, what other programs of the device may use when this one does not
   Arithmetic arithmetic = Arithmetic::f32;  // of products: the least exact that it uses, and the calls' numerics allow
   ChosenKernel kernel = {};                 // that runs the last of the ops, in the layout of layout_for()
   explicit operator bool() const { return reason.empty(); }
@@ -67,6 +68,12 @@ struct Binding {
   Layout layout = Layout::rows;  // of a weight
 };
 
+// The matrix whose rows some bytes are.
+struct MatrixRows {
+  DType dtype = DType::F32;
+  std::uint32_t columns = 0;
+};
+
 struct ProgramOp {
   OpCall call;
   std::vector<Binding> inputs;  // one per call.inputs
@@ -84,6 +91,8 @@ struct ProgramRequest {
   double predicted_us = 0;  // 0: unknown
   // The outputs that the host reads afterwards; a device may transfer them early.
   std::span<const Binding> results = {};
+  // The most shared scratch memory of the programs that it is prepared with.
+  std::uint64_t shared_scratch_bytes = 0;
   std::uint32_t plan = 0;  // the plan it belongs to, for traces
 };
 
@@ -161,6 +170,18 @@ class Device {
   // Copies from a buffer of another device. The default copies what the host can address. Errors: unsupported; copy
   // through the host instead.
   [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to);
+
+  // Has the device read so much host memory by itself while weights are copied from it, as long as the result lives.
+  // Copies are right without, but slower. The device holds `owner` as in import_host(). Errors: unsupported (the
+  // default); those of the driver.
+  [[nodiscard]] virtual Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+                                                                     std::shared_ptr<const void> owner);
+  // Copies rows of a weight to where a step reads them, laid out as `to` says. It may pass submissions that have not
+  // ended, so these must not use that place. The default is copy_from_peer(), for devices that read rows.
+  [[nodiscard]] virtual Event copy_weight(Device& peer, const Binding& from, const Binding& to, const MatrixRows& rows);
+
+  // Returns how much of its memory copy_weight() takes besides the places that it copies to.
+  [[nodiscard]] virtual std::uint64_t weight_copy_bytes() const { return 0; }
 
   // Begins to move weights to the device. The default writes each piece.
   [[nodiscard]] virtual Result<std::unique_ptr<Upload>> upload();

@@ -96,6 +96,18 @@ class FaultyDevice final : public Device {
     return transfer([&] { return real_->copy_from_peer(faulty == nullptr ? peer : *faulty->real_, from, to); });
   }
 
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+                                                             std::shared_ptr<const void> owner) override {
+    return real_->pin_host(memory, std::move(owner));
+  }
+  [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
+                                  const MatrixRows& rows) override {
+    auto* const faulty = dynamic_cast<FaultyDevice*>(&peer);
+    return transfer([&] { return real_->copy_weight(faulty == nullptr ? peer : *faulty->real_, from, to, rows); });
+  }
+
+  [[nodiscard]] std::uint64_t weight_copy_bytes() const override { return real_->weight_copy_bytes(); }
+
   [[nodiscard]] Result<std::unique_ptr<Upload>> upload() override {
     SHUNT_TRY(health().status);
     SHUNT_TRY_ASSIGN(std::unique_ptr<Upload> real, real_->upload());

@@ -23,12 +23,6 @@ inline constexpr std::uint64_t kUploadPieceBytes = std::uint64_t{8} << 20U;
   return std::min(bytes, most);
 }
 
-// The matrix whose rows a piece has.
-struct MatrixRows {
-  DType dtype = DType::F32;
-  std::uint32_t columns = 0;
-};
-
 class Upload {
  public:
   virtual ~Upload() = default;

@@ -102,11 +102,15 @@ struct Residence {
   friend bool operator==(const Residence&, const Residence&) = default;
 };
 
+// What a transfer moves: a value, or a weight that is elsewhere, for the duration of a step.
+enum class Copied : std::uint8_t { value, weight };
+
 struct Transfer {
   TensorId tensor = kNone;
   std::uint32_t from = 0;  // devices
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
+  Copied copied = Copied::value;
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
@@ -141,7 +145,8 @@ struct Plan {
     std::uint64_t alignment_bytes = 1;  // of tensors in its arena
     std::uint64_t arena_bytes = 0;
     std::uint64_t scratch_bytes = 0;
-    double correction = 1;  // factor on its predicted times
+    std::uint64_t shared_scratch_bytes = 0;  // of these, what its programs share
+    double correction = 1;                   // factor on its predicted times
     friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;

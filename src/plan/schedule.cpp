@@ -130,10 +130,12 @@ class Scheduler {
       const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
       plan_.residences[copy].first = before;
       uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
-      plan_.steps.push_back(
-          {.kind = Step::Kind::transfer,
-           .transfer = {
-               .tensor = base, .from = home, .to = device, .bytes = graph_.tensor(base).operand.span_bytes()}});
+      plan_.steps.push_back({.kind = Step::Kind::transfer,
+                             .transfer = {.tensor = base,
+                                          .from = home,
+                                          .to = device,
+                                          .bytes = graph_.tensor(base).operand.span_bytes(),
+                                          .copied = Copied::weight}});
       after(plan_.steps.back(), ended);
     }
   }
@@ -232,18 +234,27 @@ class Scheduler {
     }
   }
 
-  // Each step becomes a program with its own scratch memory.
-  [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
+  // Each step becomes a program with scratch memory, some of which all programs of the device share.
+  void add_scratch_of(const Step& step) {
     std::vector<UnitCall> units;
     for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
     std::vector<OpCall> calls;
     for (const UnitCall& unit : units) calls.push_back(unit.call());
-    return problem_.devices[step.device]->supports(calls).scratch_bytes;
+    const Support support = problem_.devices[step.device]->supports(calls);
+    Plan::PlannedDevice& device = plan_.devices[step.device];
+    const std::uint64_t shared = std::max(device.shared_scratch_bytes, support.shared_scratch_bytes);
+    device.scratch_bytes += support.scratch_bytes - support.shared_scratch_bytes;
+    device.scratch_bytes += shared - std::exchange(device.shared_scratch_bytes, shared);
   }
 
   void sum_memory() {
     for (const Step& step : plan_.steps)
-      if (step.kind == Step::Kind::compute) plan_.devices[step.device].scratch_bytes += scratch_of(step);
+      if (step.kind == Step::Kind::compute) add_scratch_of(step);
+    for (std::size_t device = 0; device < plan_.devices.size(); ++device)
+      if (std::ranges::any_of(plan_.steps, [&](const Step& step) {
+            return step.transfer.copied == Copied::weight && step.transfer.to == device;
+          }))
+        plan_.devices[device].scratch_bytes += problem_.devices[device]->weight_copy_bytes();
     std::map<std::string, MemoryUse> pools;
     for (const Plan::PlannedDevice& device : plan_.devices) {
       pools[device.pool].value_bytes += device.arena_bytes;

@@ -46,7 +46,9 @@ Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
       plan_(std::move(plan)),
       context_(context),
       devices_(context.devices.begin(), context.devices.end()),
-      staging_(plan_.steps.size()) {}
+      staging_(plan_.steps.size()),
+      pinned_(plan_.steps.size()),
+      is_pinned_(plan_.steps.size()) {}
 
 Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
@@ -80,6 +82,18 @@ void Executable::choose_layouts() {
   std::vector<bool> is_wanted_in_rows(plan_.residences.size(), false);
   layouts_.assign(plan_.residences.size(), Layout::rows);
   reads_.assign(plan_.residences.size(), WeightStore::Reads::some_rows);
+  for (const Step& step : plan_.steps) {
+    if (step.transfer.copied != Copied::weight) continue;
+    const auto index_of = [&](std::uint32_t device) {
+      return static_cast<std::size_t>(plan_.find(step.transfer.tensor, device) - plan_.residences.data());
+    };
+    const std::size_t source = index_of(step.transfer.from);
+    reads_[source] = WeightStore::Reads::all;
+    // What the host cannot address is copied as it is.
+    is_wanted_in_rows[source] = true;
+    if (devices_[step.transfer.from]->info().memory_pool != kHostPool)
+      is_wanted_in_rows[index_of(step.transfer.to)] = true;
+  }
   for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
     units.push_back(wanted_layouts(position));
     for (const auto& [residence, layout] : units.back()) {
@@ -142,7 +156,8 @@ Status Executable::bind_residences() {
         if (arena == nullptr) {
           SHUNT_TRY_ASSIGN(arena, on_device(device, context_.arenas->acquire(bytes, device)));
         }
-        storage_.push_back({.buffer = arena.get(), .offset = residence.offset, .bytes = residence.bytes});
+        storage_.push_back(
+            {.buffer = arena.get(), .offset = residence.offset, .bytes = residence.bytes, .layout = layouts_[number]});
         break;
       }
       case StorageKind::weight: {
@@ -168,6 +183,19 @@ Binding Executable::binding_of(TensorId id, std::uint32_t device) const {
   binding.offset += byte_offset(tensor.operand.dtype, tensor.offset);
   binding.bytes = tensor.operand.span_bytes();
   return binding;
+}
+
+// Not before the step first runs: by then threads have brought the pages into memory, which takes a driver longer.
+void Executable::pin_source(std::uint32_t number) {
+  if (is_pinned_[number]) return;
+  is_pinned_[number] = true;
+  const Transfer& transfer = plan_.steps[number].transfer;
+  const Binding source = binding_of(transfer.tensor, transfer.from);
+  const auto owner = std::ranges::find(weights_, source.buffer, &std::shared_ptr<Buffer>::get);
+  const std::span<const std::byte> host = source.buffer->host();
+  if (owner == weights_.end() || host.empty()) return;
+  if (auto pinned = devices_[transfer.to]->pin_host(host.subspan(source.offset, source.bytes), *owner))
+    pinned_[number] = std::move(*pinned);
 }
 
 std::vector<Binding> Executable::results_of(const Step& step) const {
@@ -221,6 +249,7 @@ Result<Executable::Prepared> Executable::prepare(const Step& step, std::string_v
       .ops = program_ops,
       .predicted_us = step.end_us - step.start_us,
       .results = results,
+      .shared_scratch_bytes = plan_.devices[step.device].shared_scratch_bytes,
       .plan = plan_number_};
   Prepared prepared;
   SHUNT_TRY_ASSIGN(prepared.program, device.prepare(request));

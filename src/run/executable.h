@@ -116,6 +116,8 @@ class Executable {
                     const Status& right) const;
   // `predicted_us`: 0 if the run was not one as predicted.
   void record_run(std::uint32_t step, std::uint64_t start_ns, double predicted_us, const Status& status) const;
+  // Has the device of a transfer read the weight's memory by itself from now on, if it can.
+  void pin_source(std::uint32_t step);
   // Returns the graph's outputs that a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
   // Returns the bytes of a tensor (also a view) that `device` can address.
@@ -132,6 +134,8 @@ class Executable {
   std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; for copies by way of the host, once needed
+  std::vector<std::shared_ptr<const void>> pinned_;    // one per step; the memory of weights that it copies
+  std::vector<bool> is_pinned_;                        // one per step: whether that was tried
   std::vector<double> actual_us_;                      // one per step
   std::vector<trace::Label> transfer_labels_;          // one per step, 0 for compute
   std::uint32_t runs_ = 0;                             // runs begun

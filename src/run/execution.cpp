@@ -138,7 +138,9 @@ std::uint32_t Execution::worker_of(std::uint32_t number, Phase phase) const {
   return phase == Phase::to_host ? step.transfer.from : step.transfer.to;
 }
 
-std::chrono::nanoseconds Execution::patience() const {
+std::chrono::nanoseconds Execution::patience() {
+  const std::scoped_lock lock(mutex_);
+  if (!completions_.empty()) return std::chrono::nanoseconds(0);
   return std::ranges::count_if(in_flight_on_, [](std::uint32_t steps) { return steps != 0; }) > 1 ? kGlance : kPatience;
 }
 
@@ -164,7 +166,10 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
     case Phase::peer_copy:
       break;
   }
-  return to.copy_from_peer(from, source, target);
+  if (transfer.copied == Copied::value) return to.copy_from_peer(from, source, target);
+  executable_.pin_source(number);
+  const Operand& copied = executable_.graph_.tensor(transfer.tensor).operand;
+  return to.copy_weight(from, source, target, {.dtype = copied.dtype, .columns = copied.shape.columns()});
 }
 
 std::span<std::byte> Execution::staging_of(std::uint32_t number) {

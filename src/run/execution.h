@@ -45,8 +45,8 @@ class Execution {
   void start(std::uint32_t step, Phase phase);
   // The device that works on a step in this phase.
   [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;
-  // Returns how long to wait for one device while others may finish something too.
-  [[nodiscard]] std::chrono::nanoseconds patience() const;
+  // Returns how long to wait for one device while others may finish something too, or have.
+  [[nodiscard]] std::chrono::nanoseconds patience();
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   // Host memory for a transfer by way of the host.
   [[nodiscard]] std::span<std::byte> staging_of(std::uint32_t step);

@@ -38,6 +38,15 @@ class WrappedDevice : public Device {
   [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
     return inner_.copy_from_peer(peer, from, to);
   }
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+                                                             std::shared_ptr<const void> owner) override {
+    return inner_.pin_host(memory, std::move(owner));
+  }
+  [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
+                                  const MatrixRows& rows) override {
+    return inner_.copy_weight(peer, from, to, rows);
+  }
+  [[nodiscard]] std::uint64_t weight_copy_bytes() const override { return inner_.weight_copy_bytes(); }
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     return inner_.prepare(request);
   }

@@ -44,6 +44,7 @@ constexpr int kNotFound = 500;
 constexpr int kNotReady = 600;
 constexpr int kIllegalAddress = 700;
 constexpr int kNotSupported = 801;
+constexpr int kAlreadyRegistered = 712;
 constexpr int kUnjoined = 904;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
 
@@ -57,8 +58,9 @@ struct Work {
   KernelFunction kernel = nullptr;
   CudaShares shares;
   CudaCopies copies;
-  Handle stream = nullptr;     // to wait for
-  std::uint64_t position = 0;  // in that stream
+  Handle stream = nullptr;                                          // to wait for
+  std::uint64_t position = 0;                                       // in that stream
+  std::shared_ptr<const std::vector<std::byte>> content = nullptr;  // of memory that is not pinned, at the call
 };
 struct Graph {
   std::vector<Work> work;
@@ -104,7 +106,16 @@ class Driver {
   std::map<Handle, std::unique_ptr<Graph>> executables;
   std::map<Handle, std::unique_ptr<Module>> modules;
   std::map<Address, std::vector<std::byte>> pinned;
+  std::map<Address, std::uint64_t> registered;  // bytes
 
+  [[nodiscard]] bool is_pinned(Address begin, std::uint64_t bytes) const {
+    const auto in = [&](const auto& ranges, const auto& size_of) {
+      const auto after = ranges.upper_bound(begin);
+      return after != ranges.begin() && begin + bytes <= std::prev(after)->first + size_of(std::prev(after)->second);
+    };
+    return in(pinned, [](const std::vector<std::byte>& content) { return content.size(); }) ||
+           in(registered, [](std::uint64_t size) { return size; });
+  }
   [[nodiscard]] std::uint64_t used() const {
     std::uint64_t bytes = 0;
     for (const auto& [begin, content] : memory) bytes += content.size();
@@ -163,7 +174,8 @@ class Driver {
         std::memset(pointer<void>(work.to), work.value, work.bytes);
         return;
       case Work::Kind::copy:
-        std::memcpy(pointer<void>(work.to), pointer<const void>(work.from), work.bytes);
+        std::memcpy(pointer<void>(work.to), work.content ? work.content->data() : pointer<const void>(work.from),
+                    work.bytes);
         return;
       case Work::Kind::wait:
         if (const auto other = streams.find(work.stream); other != streams.end()) run_to(*other->second, work.position);
@@ -226,7 +238,7 @@ std::uint64_t live_objects() {
   const Call call;
   const Driver& all = driver();
   return all.contexts + all.memory.size() + all.streams.size() + all.events.size() + all.graphs.size() +
-         all.executables.size() + all.modules.size() + all.pinned.size();
+         all.executables.size() + all.modules.size() + all.pinned.size() + all.registered.size();
 }
 
 }  // namespace
@@ -365,15 +377,22 @@ int simulated_pool_free(Address memory, StreamHandle) {
   if (call.state() != kOk) return call.state();
   return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
 }
-int simulated_host_register(void* memory, std::size_t, unsigned) {
+int simulated_host_register(void* memory, std::size_t bytes, unsigned) {
   const Call call;
   if (call.state() != kOk) return call.state();
   if (driver().fault == Fault::cannot_register) return kNotSupported;
-  return driver().pinned.try_emplace(address(memory)).second ? kOk : kInvalidValue;
+  const Address begin = address(memory);
+  auto& all = driver().registered;
+  const auto next = all.lower_bound(begin);
+  const bool overlaps = (next != all.end() && next->first < begin + bytes) ||
+                        (next != all.begin() && std::prev(next)->first + std::prev(next)->second > begin);
+  if (overlaps) return kAlreadyRegistered;
+  all.emplace(begin, bytes);
+  return kOk;
 }
 int simulated_host_unregister(void* memory) {
   const Call call;
-  return driver().pinned.erase(address(memory)) == 1 ? kOk : kInvalidValue;
+  return driver().registered.erase(address(memory)) == 1 ? kOk : kInvalidValue;
 }
 int simulated_host_allocate(void** memory, std::size_t bytes, unsigned) {
   const Call call;
@@ -401,7 +420,12 @@ int simulated_copy_to_device(Address to, const void* from, std::size_t bytes, St
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || !driver().holds(to, bytes)) return kInvalidValue;
-  return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = address(from), .bytes = bytes});
+  Work work{.kind = Work::Kind::copy, .to = to, .from = address(from), .bytes = bytes};
+  if (!driver().is_pinned(work.from, bytes)) {
+    const auto* const begin = static_cast<const std::byte*>(from);
+    work.content = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
+  }
+  return driver().give(*found, work);
 }
 int simulated_copy_to_host(void* to, Address from, std::size_t bytes, StreamHandle stream) {
   const Call call;
@@ -419,7 +443,7 @@ int simulated_copy_within(Address to, Address from, std::size_t bytes, StreamHan
   return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = from, .bytes = bytes});
 }
 
-int simulated_stream_create(StreamHandle* stream, unsigned) {
+int simulated_stream_create(StreamHandle* stream, unsigned, int) {
   const Call call;
   *stream = static_cast<StreamHandle>(keep(driver().streams, std::make_unique<Stream>()));
   return call.state();

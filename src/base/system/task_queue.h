@@ -25,6 +25,9 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
+  // May be fewer than were asked for.
+  [[nodiscard]] std::size_t threads() const { return threads_.size(); }
+
   // Tasks that are waited for together: task(0) to task(count - 1).
   class Batch {
    public:

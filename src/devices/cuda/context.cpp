@@ -4,7 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/system/task_queue.h"
 #include "base/system/thread_pool.h"
@@ -55,8 +58,11 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   SHUNT_TRY_ASSIGN(context->gpu_, gpu_of(context->driver(), context->device_));
   SHUNT_TRY(check(call.context_retain(&context->context_, context->device_), "its context"));
   context->enter();
-  SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
-  SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
+  const auto create = [&](StreamHandle& stream, int priority, std::string_view what) {
+    return check(call.stream_create(&stream, kStreamNonBlocking, priority), what);
+  };
+  SHUNT_TRY(create(context->stream_, kUsualPriority, "its stream"));
+  SHUNT_TRY(create(context->upload_stream_, kHighPriority, "its stream of uploads"));
   SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of uploads"));
   context->has_pool_ =
       call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
@@ -70,25 +76,31 @@ Context::~Context() {
   if (context_ == nullptr) return;
   enter();
   if (stream_ != nullptr) {
+    if (parameters_ != 0) free(parameters_);
     if (!kept_.empty()) poll_patiently(kKeptPatience, [this] { return is_idle(); });
     destroy_kept();
     // Work that still runs keeps its memory until the process ends.
     if (!trusted_ && !is_idle()) return;
     if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
-    if (upload_stream_ != nullptr) static_cast<void>(call().stream_destroy(upload_stream_));
-    static_cast<void>(call().stream_destroy(stream_));
+    for (const StreamHandle stream : {upload_stream_, stream_})
+      if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
   }
   static_cast<void>(call().context_release(device_));
 }
 
 bool Context::is_idle() const {
-  const auto is_done = [this](StreamHandle stream) { return call().stream_query(stream) != kNotReady; };
-  return is_done(stream_) && (upload_stream_ == nullptr || is_done(upload_stream_));
+  return std::ranges::none_of(std::array{stream_, upload_stream_}, [this](StreamHandle stream) {
+    return stream != nullptr && call().stream_query(stream) == kNotReady;
+  });
 }
 
 Status Context::order(StreamHandle first, StreamHandle second) {
   SHUNT_TRY(check(call().event_record(ordered_, first), "recording an event of uploads"));
   return check(call().stream_wait(second, ordered_, 0), "waiting beside uploads");
+}
+
+Status Context::delay_uploads_to_new_buffers() {
+  return std::exchange(has_new_buffers_, false) ? delay_uploads() : Status();
 }
 
 std::optional<std::uint64_t> Context::memory_available() {
@@ -143,6 +155,42 @@ void Context::end(std::function<void(const DriverFunctions&)> destroy, bool wait
     kept_.push_back(std::move(destroy));
 }
 
+Result<Address> Context::parameters() {
+  if (parameters_ == 0) {
+    SHUNT_TRY_ASSIGN(parameters_, allocate(sizeof(Parameters)));
+  }
+  return parameters_;
+}
+
+Status Context::write_parameters(const Parameters& parameters, std::span<std::byte> pinned) {
+  if (written_ && std::memcmp(&*written_, &parameters, sizeof(parameters)) == 0) return {};
+  written_.reset();
+  const void* from = &parameters;
+  if (!copies_inline()) from = std::memcpy(pinned.data(), &parameters, sizeof(parameters));
+  SHUNT_TRY(check(call().copy_to_device(parameters_, from, sizeof(parameters), stream_), "copying parameters"));
+  written_ = parameters;
+  return {};
+}
+
+Result<std::shared_ptr<CudaBuffer>> Context::scratch(std::uint64_t bytes) {
+  std::shared_ptr<CudaBuffer> held = scratch_.lock();
+  if (held != nullptr && held->bytes() >= bytes) return held;
+  SHUNT_TRY_ASSIGN(held, CudaBuffer::create(shared_from_this(), bytes));
+  scratch_ = held;
+  return held;
+}
+
+Result<std::unique_ptr<Mark>> Mark::create(std::shared_ptr<Context> context) {
+  std::unique_ptr<Mark> mark(new Mark(std::move(context)));
+  SHUNT_TRY(check(mark->context_->call().event_create(&mark->event_, kEventWithoutTime), "an event"));
+  return mark;
+}
+
+Mark::~Mark() {
+  if (event_ == nullptr) return;
+  context_->end([event = event_](const DriverFunctions& call) { static_cast<void>(call.event_destroy(event)); });
+}
+
 Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
   std::unique_ptr<CudaBuffer> buffer(new CudaBuffer(std::move(context), bytes));
   Context& owner = *buffer->context_;
@@ -150,6 +198,7 @@ Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> 
   const std::uint64_t real_bytes = std::max(kLeastBytes, (bytes + 15) / 16 * 16);
   SHUNT_TRY_ASSIGN(buffer->address_, owner.allocate(real_bytes));
   SHUNT_TRY(check(owner.call().fill(buffer->address_, 0, real_bytes, owner.stream()), "clearing memory"));
+  owner.note_new_buffer();
   return buffer;
 }
 
@@ -190,16 +239,8 @@ Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context,
 
 Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context, std::shared_ptr<PinnedMemory> all,
                                                std::span<std::byte> part) {
-  std::unique_ptr<Pinned> pinned(new Pinned(std::move(context), std::move(all), part));
-  SHUNT_TRY(check(pinned->context_->call().event_create(&pinned->event_, kEventWithoutTime), "an event"));
-  return pinned;
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Mark> mark, Mark::create(context));
+  return std::unique_ptr<Pinned>(new Pinned(std::move(context), std::move(all), part, std::move(mark)));
 }
-
-Pinned::~Pinned() {
-  if (event_ == nullptr) return;
-  context_->end([event = event_](const DriverFunctions& call) { static_cast<void>(call.event_destroy(event)); });
-}
-
-Status Pinned::mark() { return check(context_->call().event_record(event_, context_->stream()), "recording an event"); }
 
 }  // namespace shunt::cuda

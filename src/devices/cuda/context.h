@@ -1,8 +1,8 @@
 // One device behind a driver: its context, its streams and its memory.
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
-// through one stream, in order; only uploads arrive on another one beside it. One thread at a time, which enter() binds
-// to the context.
+// through one stream, in order; only weights arrive on another one beside it, which a thread of its own may be giving
+// work. All else is for one thread at a time, which enter() binds to the context.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,9 @@
 
 namespace shunt::cuda {
 
-class Context {
+class CudaBuffer;
+
+class Context : public std::enable_shared_from_this<Context> {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Driver> driver, int ordinal);
   ~Context();
@@ -27,11 +29,15 @@ class Context {
   [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] StreamHandle stream() const { return stream_; }
+  // Its kernels go before those of the other stream.
   [[nodiscard]] StreamHandle upload_stream() const { return upload_stream_; }
   // Makes the stream wait for what the upload stream was given so far.
   [[nodiscard]] Status wait_for_uploads() { return order(upload_stream_, stream_); }
   // Makes the upload stream wait for what the stream was given so far.
   [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream_); }
+  // Makes it wait for buffers that were made since the last call, which the stream clears.
+  [[nodiscard]] Status delay_uploads_to_new_buffers();
+  void note_new_buffer() { has_new_buffers_ = true; }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const { return attribute_of(driver(), device_, number); }
   // The properties by which its kernels are chosen.
@@ -46,6 +52,21 @@ class Context {
   void reserve(std::uint64_t bytes);
   // Frees it when the device can no longer be using it.
   void free(Address memory);
+
+  // Returns whether copies of up to kInlineBytes from memory that is not pinned go with the command: the memory is free
+  // again when the call returns, and no copy engine, which may be busy with weights, is needed. AMD's driver may wait
+  // for all work before instead.
+  [[nodiscard]] bool copies_inline() const { return driver().takes_ptx(); }
+  static constexpr std::uint64_t kInlineBytes = std::uint64_t{64} << 10U;
+
+  // Returns where all programs read the parameters of their step.
+  [[nodiscard]] Result<Address> parameters();
+  // Has the stream write them there, unless they are there already. REQUIRES: parameters() was called; the pinned
+  // memory is free, and stays so until the stream has passed.
+  [[nodiscard]] Status write_parameters(const Parameters& parameters, std::span<std::byte> pinned);
+  // Returns scratch memory of at least so many bytes, the counters before it cleared; all programs that ask for it
+  // share it, since they run one after the other. Errors: out_of_memory.
+  [[nodiscard]] Result<std::shared_ptr<CudaBuffer>> scratch(std::uint64_t bytes);
 
   // Binds the calling thread to the context.
   void enter() const { static_cast<void>(call().context_enter(context_)); }
@@ -72,8 +93,33 @@ class Context {
   StreamHandle upload_stream_ = nullptr;
   EventHandle ordered_ = nullptr;  // of the last order()
   bool has_pool_ = false;
+  bool has_new_buffers_ = false;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
+  std::weak_ptr<CudaBuffer> scratch_;
+  Address parameters_ = 0;
+  std::optional<Parameters> written_;  // what is there
+};
+
+// An event: a point in the work of a stream.
+class Mark {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Mark>> create(std::shared_ptr<Context> context);
+  ~Mark();
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+  // Moves it behind everything that the stream was given so far.
+  // Returns the driver's answer.
+  [[nodiscard]] int record(StreamHandle stream) { return context_->call().event_record(event_, stream); }
+  // Returns kSuccess, kNotReady or an error of the device. REQUIRES: record() was called.
+  [[nodiscard]] int query() const { return context_->call().event_query(event_); }
+
+ private:
+  explicit Mark(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  std::shared_ptr<Context> context_;
+  EventHandle event_ = nullptr;
 };
 
 // Device memory, zeroed.
@@ -117,7 +163,7 @@ class PinnedMemory {
   bool is_registered_ = false;  // memory of our own, otherwise the driver's
 };
 
-// Pinned memory, and an event for when the device has done with it.
+// Pinned memory, and a mark for when the device has done with it.
 class Pinned {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context, std::uint64_t bytes);
@@ -125,24 +171,21 @@ class Pinned {
   [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context,
                                                               std::shared_ptr<PinnedMemory> all,
                                                               std::span<std::byte> part);
-  ~Pinned();
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
-  // Records the event after everything the stream was given so far.
-  [[nodiscard]] Status mark();
+  // Moves the mark behind everything that the device's stream was given so far.
+  [[nodiscard]] Status mark() { return check(mark_->record(context_->stream()), "recording an event"); }
   // Returns kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
-  [[nodiscard]] int query() const { return context_->call().event_query(event_); }
+  [[nodiscard]] int query() const { return mark_->query(); }
 
  private:
-  Pinned(std::shared_ptr<Context> context, std::shared_ptr<PinnedMemory> all, std::span<std::byte> part)
-      : context_(std::move(context)), all_(std::move(all)), memory_(part) {}
+  Pinned(std::shared_ptr<Context> context, std::shared_ptr<PinnedMemory> all, std::span<std::byte> part,
+         std::unique_ptr<Mark> mark)
+      : context_(std::move(context)), all_(std::move(all)), memory_(part), mark_(std::move(mark)) {}
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<PinnedMemory> all_;
   std::span<std::byte> memory_;
-  EventHandle event_ = nullptr;
+  std::unique_ptr<Mark> mark_;
 };
 
 }  // namespace shunt::cuda

@@ -6,10 +6,12 @@
 #include <deque>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
 #include "devices/cuda/upload_ring.h"
+#include "devices/cuda/weight_stream.h"
 #include "devices/health.h"
 #include "devices/identity.h"
 #include "devices/waiting.h"
@@ -172,7 +174,9 @@ class CudaDevice final : public Device {
         info_(std::move(info)),
         recorder_(recorder),
         kernels_(context_),
-        transfer_(context_) {}
+        transfer_(context_),
+        strips_(context_, kernels_, transfer_),
+        weights_(context_, strips_, transfer_) {}
   ~CudaDevice() override = default;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -198,6 +202,7 @@ class CudaDevice final : public Device {
       support.kernel = (is_laid_out ? laid_out : choice).use;
     }
     support.scratch_bytes += scratch;
+    support.shared_scratch_bytes = scratch;
     return support;
   }
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
@@ -233,6 +238,27 @@ class CudaDevice final : public Device {
     return event;
   }
 
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+                                                             std::shared_ptr<const void> owner) override {
+    SHUNT_TRY(health_.get().status);
+    context_->enter();
+    return weights_.pin(memory, std::move(owner));
+  }
+  [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
+                                  const MatrixRows& rows) override {
+    const std::span<const std::byte> host = from.buffer->host();
+    if (host.empty()) return copy_from_peer(peer, from, to);
+    if (Status status = health_.get().status; !status) return Event(std::move(status));
+    context_->enter();
+    auto copy = weights_.copy(address_of(to), host.subspan(from.offset, from.bytes), to.layout, rows, settle());
+    if (!copy) return Event(lose("copying a weight", std::move(copy).error()));
+    Event event(this);
+    copies_.push_back({.event = event, .copy = std::move(*copy)});
+    return event;
+  }
+
+  [[nodiscard]] std::uint64_t weight_copy_bytes() const override { return WeightStream::kPieceBytes; }
+
   [[nodiscard]] Result<std::unique_ptr<Upload>> upload() override {
     SHUNT_TRY(health_.get().status);
     return std::make_unique<CudaUpload>(*this);
@@ -258,9 +284,12 @@ class CudaDevice final : public Device {
   }
 
   bool advance(std::chrono::nanoseconds patience) override {
-    if (pending_.empty()) return false;
+    if (pending_.empty() && copies_.empty()) return false;
     context_->enter();
-    poll_patiently(patience, [this] { return complete_first(); });
+    poll_patiently(patience, [this] {
+      const bool has_copied = complete_first_copy();
+      return (!pending_.empty() && complete_first()) || has_copied;
+    });
     return true;
   }
 
@@ -273,8 +302,7 @@ class CudaDevice final : public Device {
     explicit CudaUpload(CudaDevice& device)
         : device_(device),
           ring_({.context = device.context_,
-                 .kernels = device.kernels_,
-                 .transfer = device.transfer_,
+                 .strips = device.strips_,
                  .settle = device.settle(),
                  .recorder = device.recorder_,
                  .device = device.info_.id}) {}
@@ -330,6 +358,12 @@ class CudaDevice final : public Device {
     }
   };
 
+  // A weight on its way to a step, in the order of the upload stream.
+  struct PendingCopy {
+    Event event;
+    std::shared_ptr<WeightStream::Copy> copy;
+  };
+
   [[nodiscard]] static Address address_of(const Binding& binding) {
     return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
   }
@@ -351,6 +385,19 @@ class CudaDevice final : public Device {
       ended = lose(over.what(), error_of(answer, "the device reports").error());
     else if (over.arrival.pinned != nullptr)
       transfer_.finish(std::move(over.arrival));
+    over.event.complete(std::move(ended));
+    return true;
+  }
+
+  // Completes the oldest copy of a weight if it has arrived. Returns false if there is none.
+  bool complete_first_copy() {
+    if (copies_.empty()) return false;
+    const int answer = WeightStream::query(*copies_.front().copy);
+    if (answer == kNotReady) return false;
+    PendingCopy over = std::move(copies_.front());
+    copies_.pop_front();
+    Status ended;
+    if (answer != kSuccess) ended = lose("copying a weight", error_of(answer, "the device reports").error());
     over.event.complete(std::move(ended));
     return true;
   }
@@ -381,6 +428,8 @@ class CudaDevice final : public Device {
       each.arrival = {};
       each.event.complete(status);
     }
+    weights_.give_all();
+    for (PendingCopy& each : std::exchange(copies_, {})) each.event.complete(status);
     return status;
   }
 
@@ -389,7 +438,10 @@ class CudaDevice final : public Device {
   trace::Recorder* const recorder_;  // may be null
   Kernels kernels_;
   Transfer transfer_;
+  StripWriter strips_;
+  WeightStream weights_;
   std::deque<Pending> pending_;
+  std::deque<PendingCopy> copies_;
   KernelChoices choices_;
   HealthRecord health_{info_.id};
 };

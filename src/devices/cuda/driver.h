@@ -23,6 +23,9 @@ struct DriverFunctions {
 inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr int kUsualPriority = 0;  // of streams
+inline constexpr int kHighPriority = -1;
+inline constexpr unsigned kReadOnlyMapping = 8 | 2;  // of registered memory: it may be a file that is mapped to be read
 inline constexpr unsigned kEventWithTime = 0;
 inline constexpr unsigned kEventWithoutTime = 2;
 inline constexpr int kStartsEarly = 6;      // an attribute of launches

@@ -101,7 +101,7 @@ class SideStreams {
   };
   [[nodiscard]] Status add() {
     Side side;
-    SHUNT_TRY(check(context_.call().stream_create(&side.stream, kStreamNonBlocking), kWhat));
+    SHUNT_TRY(check(context_.call().stream_create(&side.stream, kStreamNonBlocking, kUsualPriority), kWhat));
     if (const int made = context_.call().event_create(&side.done, kEventWithoutTime); made != kSuccess) {
       static_cast<void>(context_.call().stream_destroy(side.stream));
       return error_of(made, kWhat);
@@ -166,7 +166,6 @@ Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context
   std::unique_ptr<CudaProgram> program(new CudaProgram(std::move(context)));
   program->context_->enter();
   program->name_ = request.name;
-  program->content_.resize(sizeof(Parameters));
   std::vector<CudaChoice> chosen;
   std::uint64_t scratch_bytes = 0;
   for (const ProgramOp& op : request.ops) {
@@ -175,7 +174,10 @@ Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context
     if (chosen.back().main.module == nullptr) return fail(Code::unsupported, chosen.back().refusal);
     scratch_bytes = std::max(scratch_bytes, scratch_of(chosen.back(), op.call));
   }
-  SHUNT_TRY(program->make_scratch(scratch_bytes));
+  if (scratch_bytes != 0) {
+    const std::uint64_t bytes = kCudaCounterBytes + std::max(scratch_bytes, request.shared_scratch_bytes);
+    SHUNT_TRY_ASSIGN(program->scratch_, program->context_->scratch(bytes));
+  }
   for (std::uint32_t op = 0; op < request.ops.size(); ++op)
     SHUNT_TRY(program->plan(request.ops[op], op, chosen[op], kernels));
   SHUNT_TRY(program->upload());
@@ -191,12 +193,6 @@ CudaProgram::~CudaProgram() {
   context_->end([executable = executable_](const DriverFunctions& call) {
     static_cast<void>(call.executable_destroy(executable));
   });
-}
-
-Status CudaProgram::make_scratch(std::uint64_t bytes) {
-  if (bytes == 0) return {};
-  SHUNT_TRY_ASSIGN(scratch_, CudaBuffer::create(context_, kCudaCounterBytes + bytes));
-  return {};
 }
 
 bool CudaProgram::Left::serves(const CudaChoice& choice, const ProgramOp& op) const {
@@ -303,18 +299,20 @@ Result<std::optional<CudaProgram::Launch>> CudaProgram::join_last(const CudaKern
 
 Status CudaProgram::upload() {
   SHUNT_TRY_ASSIGN(blocks_, CudaBuffer::create(context_, content_.size()));
-  SHUNT_TRY_ASSIGN(upload_, Pinned::create(context_, content_.size()));
+  SHUNT_TRY_ASSIGN(upload_, Pinned::create(context_, std::max<std::uint64_t>(content_.size(), sizeof(Parameters))));
+  SHUNT_TRY_ASSIGN(const Address parameters, context_->parameters());
   for (Launch& launch : launches_) {
     for (Call& placed : launch.calls) {
       CudaCall call;
       std::byte* const at = content_.data() + placed.at;
       placed.at += blocks_->address();
       std::memcpy(&call, at, sizeof(call));
-      call.parameters = blocks_->address();
+      call.parameters = parameters;
       if (call.constants != 0) call.constants += placed.at;
       std::memcpy(at, &call, sizeof(call));
     }
   }
+  if (content_.empty()) return {};
   const DriverFunctions& call = context_->call();
   std::ranges::copy(content_, upload_->memory().begin());
   return check(call.copy_to_device(blocks_->address(), upload_->memory().data(), content_.size(), context_->stream()),
@@ -402,12 +400,8 @@ Status CudaProgram::launch(const Launch& each, std::span<const Call> calls, Stre
 }
 
 Status CudaProgram::submit(const Submission& submission) {
-  const Parameters& parameters = submission.parameters;
-  std::memcpy(upload_->memory().data(), &parameters, sizeof(parameters));
   const DriverFunctions& call = context_->call();
-  SHUNT_TRY(
-      check(call.copy_to_device(blocks_->address(), upload_->memory().data(), sizeof(parameters), context_->stream()),
-            "copying parameters"));
+  SHUNT_TRY(context_->write_parameters(submission.parameters, upload_->memory()));
   if (submission.op) {
     SHUNT_TRY(launch_op(submission));
   } else if (executable_ != nullptr) {

@@ -58,11 +58,14 @@ class CudaProgram final : public Program {
   CudaProgram& operator=(const CudaProgram&) = delete;
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override {
-    return blocks_->bytes() + (scratch_ == nullptr ? 0 : scratch_->bytes());
+    // Those who share memory count a part of it each.
+    return blocks_->bytes() +
+           (scratch_ == nullptr ? 0 : scratch_->bytes() / static_cast<std::uint64_t>(scratch_.use_count()));
   }
   [[nodiscard]] std::optional<std::uint64_t> op_ns() const override;
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Copies the parameters and starts the graph, or one op's kernels. REQUIRES: no submission of it is in flight.
+  // Writes the parameters, if they have changed, and starts the graph, or one op's kernels. REQUIRES: no submission of
+  // it is in flight.
   [[nodiscard]] Status submit(const Submission& submission);
   // Like Pinned::query(), for the last submission.
   [[nodiscard]] int query() const { return upload_->query(); }
@@ -97,7 +100,6 @@ class CudaProgram final : public Program {
     [[nodiscard]] bool ends_with(const Hazards& accesses) const;
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  [[nodiscard]] Status make_scratch(std::uint64_t bytes);
   [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, const CudaChoice& choice, Kernels& kernels);
   [[nodiscard]] Status add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
                            Kernels& kernels);
@@ -124,9 +126,9 @@ class CudaProgram final : public Program {
   Hazards written_;  // while the program is planned
   Left left_;
   std::vector<std::byte> content_;       // of blocks_
-  std::unique_ptr<CudaBuffer> blocks_;   // parameters, then the call of each kernel
-  std::unique_ptr<CudaBuffer> scratch_;  // null: none
-  std::unique_ptr<Pinned> upload_;       // the source of uploads: first all of blocks_, then only the parameters
+  std::unique_ptr<CudaBuffer> blocks_;   // the call of each kernel
+  std::shared_ptr<CudaBuffer> scratch_;  // shared with other programs; null: none
+  std::unique_ptr<Pinned> upload_;       // the source of blocks_, then of parameters; it marks the end of submissions
   ExecutableHandle executable_ = nullptr;
   EventHandle op_begins_ = nullptr;  // once an op was submitted alone
   EventHandle op_ends_ = nullptr;

@@ -23,6 +23,13 @@ Status Transfer::turn(const Settle& settle) {
 }
 
 Status Transfer::write(Address to, std::span<const std::byte> from, const Settle& settle) {
+  if (context_->copies_inline() && from.size() <= Context::kInlineBytes) {
+    // The caller's memory may be pinned.
+    std::array<std::byte, Context::kInlineBytes> copy;
+    std::memcpy(copy.data(), from.data(), from.size());
+    return check(context_->call().copy_to_device(to, copy.data(), from.size(), context_->stream()),
+                 "copying to the device");
+  }
   while (!from.empty()) {
     if (used_bytes_ == kHalfBytes) SHUNT_TRY(turn(settle));
     if (halves_[half_] == nullptr) {

@@ -1,5 +1,6 @@
-// Moves bytes between the caller's memory and the device's through pinned memory. A copy to the device is done for the
-// caller once its bytes are in pinned memory; a copy to the host is done when the stream has passed it.
+// Moves bytes between the caller's memory and the device's through pinned memory, or with the command if they are few.
+// A copy to the device is done for the caller once its bytes are in pinned memory; a copy to the host is done when the
+// stream has passed it.
 //
 // Owned by one device; one thread at a time.
 #pragma once

@@ -1,23 +1,14 @@
 #include "devices/cuda/upload_ring.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/system/task_queue.h"
-#include "ops/strips.h"
-#include "ops/strips/strip_moves.h"
 
 namespace shunt::cuda {
 namespace {
 
-// The call of rows_to_strips, at the beginning of a piece.
-struct LayOut {
-  CudaCall call;
-  RowsToStripsArgs args;
-};
-constexpr std::uint64_t kCallBytes = 256;  // keeps what follows aligned for the bus
-static_assert(sizeof(LayOut) <= kCallBytes);
+constexpr std::uint64_t kCallBytes = StripWriter::kCallBytes;
 
 // Enough that the bus is busy while the host fills what is lent and another piece is moved to its place.
 constexpr std::uint64_t kRingBytes = 7 * (kCallBytes + kUploadPieceBytes);
@@ -28,12 +19,6 @@ constexpr std::uint64_t kLittleBytes = std::uint64_t{1} << 20U;
 // Returns the bytes of the ring that a piece with so many takes.
 constexpr std::uint64_t room_for(std::uint64_t bytes) {
   return (kCallBytes + bytes + kCallBytes - 1) / kCallBytes * kCallBytes;
-}
-
-Result<CudaEntry> rows_to_strips_entry() {
-  const auto module = std::ranges::find(cuda_modules(), "rows_to_strips", &CudaModule::name);
-  if (module == cuda_modules().end()) return fail(Code::unsupported, "this build has no kernel rows_to_strips");
-  return CudaEntry{.module = &*module, .name = "shunt_rows_to_strips"};
 }
 
 }  // namespace
@@ -129,54 +114,24 @@ Status UploadRing::send(Address to, std::uint64_t bytes, Layout layout, const Ma
   lent_.pop_front();
   lent_bytes_ -= room_for(bytes);
   const Piece& piece = sent_.back();
-  const Strips* strips = nullptr;
-  if (layout == Layout::strips) {
-    SHUNT_TRY_ASSIGN(strips, strips_of(rows.dtype));
-    write_call(piece, to, rows, *strips);
+  const bool in_strips = layout == Layout::strips;
+  FunctionHandle kernel = nullptr;
+  if (in_strips) {
+    SHUNT_TRY_ASSIGN(kernel, parts_.strips.kernel_for(rows.dtype, parts_.settle));
+    parts_.strips.write_call(piece.pinned->memory(), piece.arrived() + kCallBytes, rows, to);
   }
   Context& context = *parts_.context;
   const std::span<const std::byte> memory = piece.pinned->memory();
   SHUNT_TRY(check(call().copy_to_device(piece.arrived(), memory.data(), memory.size(), context.upload_stream()),
                   "uploading weights"));
   SHUNT_TRY(context.wait_for_uploads());
-  if (strips != nullptr)
-    SHUNT_TRY(lay_out(piece, bytes / strip_chunk(rows.dtype).bytes, *strips));
+  if (in_strips)
+    SHUNT_TRY(check(StripWriter::launch(call(), kernel, context.stream(), piece.arrived(), bytes, rows.dtype),
+                    "laying out weights"));
   else
     SHUNT_TRY(check(call().copy_within(to, piece.arrived() + kCallBytes, bytes, context.stream()),
                     "moving weights to their place"));
   return piece.pinned->mark();
-}
-
-void UploadRing::write_call(const Piece& piece, Address to, const MatrixRows& rows, const Strips& strips) {
-  const StripChunk chunk = strip_chunk(rows.dtype);
-  const LayOut made{
-      .call = {.output = to, .inputs = {piece.arrived() + kCallBytes}, .constants = strips.moves->address()},
-      .args = {
-          .part_bytes = chunk.bytes / kStripRows, .chunks = rows.columns / chunk.columns, .words = chunk.bytes / 4}};
-  std::memcpy(piece.pinned->memory().data(), &made, sizeof(made));
-}
-
-Status UploadRing::lay_out(const Piece& piece, std::uint64_t chunks, const Strips& strips) {
-  Address written = piece.arrived();
-  CudaShares shares;
-  CudaCopies copies{};  // which that kernel does not read
-  void* arguments[] = {&written, &shares, &copies};
-  return check(call().launch(strips.kernel, static_cast<unsigned>(chunks), 1, 1, kRowsToStripsThreads, 1, 1, 0,
-                             parts_.context->stream(), arguments, nullptr),
-               "laying out weights");
-}
-
-Result<const UploadRing::Strips*> UploadRing::strips_of(DType dtype) {
-  if (const auto found = strips_.find(dtype); found != strips_.end()) return &found->second;
-  const trace::Span preparing = stage("preparing strips");
-  const StripMoves moves = strip_moves(dtype);
-  const std::span<const std::byte> table = std::as_bytes(std::span(moves.table));
-  Strips made;
-  SHUNT_TRY_ASSIGN(const CudaEntry entry, rows_to_strips_entry());
-  SHUNT_TRY_ASSIGN(made.kernel, parts_.kernels.of(entry, 0));
-  SHUNT_TRY_ASSIGN(made.moves, CudaBuffer::create(parts_.context, table.size()));
-  SHUNT_TRY(parts_.transfer.write(made.moves->address(), table, parts_.settle));
-  return &strips_.emplace(dtype, std::move(made)).first->second;
 }
 
 Status UploadRing::finish() {
@@ -185,7 +140,6 @@ Status UploadRing::finish() {
   sent_.clear();
   lent_.clear();
   lent_bytes_ = 0;
-  strips_.clear();
   pinned_.reset();
   blocks_.clear();
   return {};

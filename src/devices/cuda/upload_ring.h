@@ -8,14 +8,12 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "devices/cuda/program.h"
-#include "devices/cuda/transfer.h"
+#include "devices/cuda/strip_writer.h"
 #include "devices/upload.h"
 #include "trace/span.h"
 
@@ -26,8 +24,7 @@ class UploadRing {
   // Borrowed from the device, which outlives the ring. `recorder` may be null.
   struct Parts {
     std::shared_ptr<Context> context;
-    Kernels& kernels;
-    Transfer& transfer;
+    StripWriter& strips;
     Settle settle;
     trace::Recorder* recorder;
     const std::string& device;  // its id
@@ -53,12 +50,6 @@ class UploadRing {
     std::unique_ptr<Pinned> pinned;  // marked where the piece was moved to its place
     [[nodiscard]] Address arrived() const { return block->arrived->address() + begin; }
   };
-  // The kernel that lays out rows of a dtype, and its StripMoves in memory of the device.
-  struct Strips {
-    FunctionHandle kernel = nullptr;
-    std::unique_ptr<CudaBuffer> moves;
-  };
-
   [[nodiscard]] trace::Span stage(std::string_view what, std::uint64_t bytes = 0) const {
     return {parts_.recorder, trace::Kind::load, what, parts_.device, bytes};
   }
@@ -70,11 +61,6 @@ class UploadRing {
   [[nodiscard]] std::optional<std::uint64_t> free_place(std::uint64_t bytes) const;
   // Waits until they are; nullopt: pieces that are lent must be sent first.
   [[nodiscard]] Result<std::optional<std::uint64_t>> make_room(std::uint64_t bytes);
-  [[nodiscard]] Result<const Strips*> strips_of(DType dtype);
-  // Writes the call that lays out rows at the beginning of their piece.
-  static void write_call(const Piece& piece, Address to, const MatrixRows& rows, const Strips& strips);
-  // Makes the device's stream run it once it has arrived.
-  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t chunks, const Strips& strips);
 
   const Parts parts_;
   std::shared_ptr<PinnedMemory> pinned_;  // for the first block
@@ -84,7 +70,6 @@ class UploadRing {
   std::deque<Piece> sent_;                // the oldest first
   std::deque<Piece> lent_;                // those after them
   std::uint64_t lent_bytes_ = 0;
-  std::map<DType, Strips> strips_;
 };
 
 }  // namespace shunt::cuda

@@ -64,6 +64,7 @@ class SimDevice final : public Device {
         return {.reason = fmt::format("{}: {} lacks it by its description", name_of(call.op), info_.id)};
     Support support = KernelRun::supports(run, scalar_kernel, 1, info_.id);
     support.scratch_bytes = spec_.computes ? support.scratch_bytes + kScratchMargin : 0;
+    support.shared_scratch_bytes = support.scratch_bytes;
     return support;
   }
 

@@ -137,7 +137,7 @@ Prediction TimeCurve::predict(const Cost& cost) const {
 
 DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
     : prior_(device.prior), launch_us_(device.prior.launch_us), is_measured_(device.prior.uncertainty < kBelieved) {
-  if (device.memory_pool != kHostPool) to_device_ = from_device_ = prior_link(device);
+  if (device.memory_pool != kHostPool) to_device_ = from_device_ = weights_to_device_ = prior_link(device);
   if (measured != nullptr) use(device, within_limits(*measured, device));
 }
 
@@ -156,6 +156,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   }
   if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
   if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
+  weights_to_device_ = measured.weights.bytes_per_s > 0 ? measured.weights : to_device_;
   // If so, both at once take nearly as long as one after the other.
   const double apart_us = to_device_.copy_us(kLongCopyBytes) + from_device_.copy_us(kLongCopyBytes);
   one_way_at_a_time_ =

@@ -67,6 +67,8 @@ class DeviceCost {
   // Copies from and to the host's memory; zero rates if the device's memory is the host's.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
+  // Copies of weights for the duration of a step.
+  [[nodiscard]] const LinkRates& weights_to_device() const { return weights_to_device_; }
   // Returns whether copies in one direction wait for those in the other.
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
   // Returns whether the device was measured, or its priors are as good as measurements.
@@ -95,6 +97,7 @@ class DeviceCost {
   double wake_us_ = 0;
   LinkRates to_device_;
   LinkRates from_device_;
+  LinkRates weights_to_device_;
   bool one_way_at_a_time_ = false;
   bool is_measured_;
   bool has_profile_ = false;

@@ -54,6 +54,7 @@ struct DeviceProfile {
   double many_tokens_ratio = 1;
   LinkRates to_device;
   LinkRates from_device;
+  LinkRates weights;    // to the device, of weights in pinned memory; no rate: as to_device
   LinkRates both_ways;  // of equal bytes in both directions at once, until both have arrived
   std::map<std::string, std::vector<MeasuredOp>, std::less<>> ops;  // by kind
   KernelChoices choices;  // the fastest kernels of ops that have several; `ops` are times of these

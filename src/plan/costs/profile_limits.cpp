@@ -136,7 +136,7 @@ ComputeRates rates_of(const MeasuredOp& point, double op_us) {
 
 UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device) {
   std::size_t refused = keep_possible_starts(profile);
-  for (LinkRates* const link : {&profile.to_device, &profile.from_device, &profile.both_ways})
+  for (LinkRates* const link : {&profile.to_device, &profile.from_device, &profile.weights, &profile.both_ways})
     refused += keep_possible_link(*link);
   for (double* const ratio : {&profile.few_tokens_ratio, &profile.many_tokens_ratio})
     refused += keep_possible_ratio(*ratio);

@@ -225,6 +225,7 @@ class Calibration {
     keep_close_starts(before, profile_);
     keep_close_link(before.to_device, profile_.to_device);
     keep_close_link(before.from_device, profile_.from_device);
+    keep_close_link(before.weights, profile_.weights);
     keep_close_link(before.both_ways, profile_.both_ways);
     return std::move(profile_);
   }
@@ -286,6 +287,9 @@ class Calibration {
     SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most));
     SHUNT_TRY_ASSIGN(profile_.to_device, measure_link(*bench, Direction::to_device, most));
     SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
+    if (bench->copies_weights()) {
+      SHUNT_TRY_ASSIGN(profile_.weights, measure_link(*bench, Direction::weights, most));
+    }
     SHUNT_TRY_ASSIGN(profile_.both_ways, measure_link(*bench, Direction::both, most));
     return {};
   }

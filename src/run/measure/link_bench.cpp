@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "devices/cpu/memory.h"
 
 namespace shunt {
 
@@ -11,12 +14,21 @@ Result<std::unique_ptr<LinkBench>> LinkBench::create(Device& device, std::uint64
   SHUNT_TRY_ASSIGN(bench->up_, device.allocate(most_bytes, BufferUse::values));
   bench->host_down_.resize(most_bytes);
   bench->host_up_.resize(most_bytes);
+  bench->host_weights_.resize(most_bytes);
+  bench->weights_ = cpu::wrap_host(bench->host_weights_, nullptr);
+  if (auto pinned = device.pin_host(bench->host_weights_, nullptr)) bench->pinned_ = std::move(*pinned);
   SHUNT_TRY(bench->measure_us(Direction::both, most_bytes));  // touches all memory
   return bench;
 }
 
 Result<double> LinkBench::measure_us(Direction direction, std::uint64_t bytes) {
   const std::uint64_t begin = device_.now_ns();
+  const auto elapsed_us = [&] { return static_cast<double>(device_.now_ns() - begin) / 1e3; };
+  if (direction == Direction::weights) {
+    const MatrixRows row{.dtype = DType::F32, .columns = static_cast<std::uint32_t>(bytes / sizeof(float))};
+    SHUNT_TRY(device_.copy_weight(device_, {weights_.get(), 0, bytes}, {up_.get(), 0, bytes}, row).wait());
+    return elapsed_us();
+  }
   Event up = direction == Direction::from_device
                  ? Event(Status{})
                  : device_.write({up_.get(), 0, bytes}, std::span(host_up_).first(bytes));
@@ -26,7 +38,7 @@ Result<double> LinkBench::measure_us(Direction direction, std::uint64_t bytes) {
   const Status up_status = up.wait();
   SHUNT_TRY(down.wait());
   SHUNT_TRY(up_status);
-  return static_cast<double>(device_.now_ns() - begin) / 1e3;
+  return elapsed_us();
 }
 
 // Minimizes the sum of ((us + bytes * slope) / time - 1)^2, a linear problem in two unknowns.

@@ -1,4 +1,5 @@
-// Measures how fast bytes move between device and host memory: each direction alone, and both at once.
+// Measures how fast bytes move between device and host memory: each direction alone, and both at once, and
+// weights to the device.
 //
 // Owns its memory on the device, which must outlive it. One thread at a time.
 #pragma once
@@ -15,12 +16,14 @@ namespace shunt {
 
 class LinkBench {
  public:
-  enum class Direction : std::uint8_t { to_device, from_device, both };
+  enum class Direction : std::uint8_t { to_device, from_device, both, weights };
 
-  // For copies of up to `most_bytes`. Errors: those of allocate().
+  // For copies of up to `most_bytes`, a multiple of 4. Errors: those of allocate().
   [[nodiscard]] static Result<std::unique_ptr<LinkBench>> create(Device& device, std::uint64_t most_bytes);
+  // Returns whether the device copies weights from pinned memory.
+  [[nodiscard]] bool copies_weights() const { return pinned_ != nullptr; }
   // Microseconds that a copy takes by the device's clock; for both directions, until the later one has ended. REQUIRES:
-  // bytes <= most_bytes.
+  // bytes <= most_bytes, a multiple of 4; weights only if it copies them.
   [[nodiscard]] Result<double> measure_us(Direction direction, std::uint64_t bytes);
 
  private:
@@ -31,6 +34,9 @@ class LinkBench {
   std::unique_ptr<Buffer> up_;
   std::vector<std::byte> host_down_;
   std::vector<std::byte> host_up_;
+  std::vector<std::byte> host_weights_;
+  std::unique_ptr<Buffer> weights_;     // the same
+  std::shared_ptr<const void> pinned_;  // the same; null if the device does not pin it
 };
 
 struct CopyTime {

@@ -1,0 +1,235 @@
+#include "devices/cuda/weight_stream.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "ops/layout.h"
+#include "ops/strips.h"
+
+namespace shunt::cuda {
+namespace {
+
+constexpr std::size_t kMostCalls = 4096;
+
+// Returns the bytes of a piece of `bytes`, of which so many are a strip.
+std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t unit) {
+  return std::min(bytes, std::max(WeightStream::kPieceBytes / unit * unit, unit));
+}
+
+// Widens a span to whole pages.
+std::span<const std::byte> pages_of(std::span<const std::byte> memory) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto before = reinterpret_cast<std::uintptr_t>(memory.data()) % page;
+  return {memory.data() - before, (before + memory.size() + page - 1) / page * page};
+}
+
+// Returns the pages that belong to the memory alone: others may have pinned those at its ends, for any device.
+std::span<const std::byte> whole_pages_of(std::span<const std::byte> memory) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::size_t before = std::min<std::size_t>(memory.size(), (page - begin % page) % page);
+  const std::size_t rest = memory.size() - before;
+  return memory.subspan(before, rest / page * page);
+}
+
+}  // namespace
+
+class WeightStream::PinnedRange {
+ public:
+  static Result<std::shared_ptr<PinnedRange>> create(std::shared_ptr<Context> context, std::span<const std::byte> pages,
+                                                     std::shared_ptr<const void> owner) {
+    // The driver only reads it.
+    void* const memory = const_cast<std::byte*>(pages.data());
+    SHUNT_TRY(check(context->call().host_register(memory, pages.size(), kReadOnlyMapping), "pinning weights"));
+    return std::make_shared<PinnedRange>(std::move(context), pages, std::move(owner));
+  }
+  PinnedRange(std::shared_ptr<Context> context, std::span<const std::byte> pages, std::shared_ptr<const void> owner)
+      : context_(std::move(context)), pages_(pages), owner_(std::move(owner)) {}
+  ~PinnedRange() {
+    context_->end([memory = const_cast<std::byte*>(pages_.data()), owner = std::move(owner_)](
+                      const DriverFunctions& call) { static_cast<void>(call.host_unregister(memory)); },
+                  false);
+  }
+  PinnedRange(const PinnedRange&) = delete;
+  PinnedRange& operator=(const PinnedRange&) = delete;
+
+  [[nodiscard]] const std::byte* end() const { return pages_.data() + pages_.size(); }
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::span<const std::byte> pages_;
+  std::shared_ptr<const void> owner_;
+};
+
+Result<std::shared_ptr<const void>> WeightStream::pin(std::span<const std::byte> memory,
+                                                      std::shared_ptr<const void> owner) {
+  std::erase_if(ranges_, [](const auto& range) { return range.second.expired(); });
+  const std::span<const std::byte> pages = pages_of(memory);
+  const std::byte* const end = pages.data() + pages.size();
+  auto held = std::make_shared<std::vector<std::shared_ptr<PinnedRange>>>();
+  // Neighbours share a page: what others have pinned is held, and the rest is pinned.
+  for (const std::byte* at = pages.data(); at != end;) {
+    auto next = ranges_.upper_bound(at);
+    if (next != ranges_.begin())
+      if (auto before = std::prev(next)->second.lock(); before != nullptr && at < before->end()) {
+        at = std::min(end, before->end());
+        held->push_back(std::move(before));
+        continue;
+      }
+    const std::byte* const stop = next == ranges_.end() ? end : std::min(end, next->first);
+    SHUNT_TRY_ASSIGN(auto range, PinnedRange::create(context_, {at, stop}, owner));
+    ranges_[at] = range;
+    held->push_back(std::move(range));
+    at = stop;
+  }
+  return held;
+}
+
+// What the upload stream is given, in order.
+class WeightStream::Copy {
+ public:
+  struct Piece {
+    Address to = 0;
+    const std::byte* from = nullptr;
+    std::uint64_t bytes = 0;
+    Address call = 0;  // that lays out all bytes since the last call; 0: none
+    std::uint64_t rows_bytes = 0;
+  };
+
+  Copy(std::shared_ptr<Context> context, DType dtype, std::unique_ptr<Mark> arrived)
+      : context_(std::move(context)),
+        dtype_(dtype),
+        arrived_(std::move(arrived)),
+        batch_(1, [this](std::size_t) { done_.store(run(), std::memory_order_release); }) {}
+
+  void add(const Piece& piece) { pieces_.push_back(piece); }
+  // Rows become strips by the calls in `table`, from where they arrive.
+  void lay_out(FunctionHandle kernel, std::shared_ptr<CudaBuffer> table, std::shared_ptr<CudaBuffer> arrival) {
+    kernel_ = kernel;
+    table_ = std::move(table);
+    arrival_ = std::move(arrival);
+  }
+  [[nodiscard]] TaskQueue::Batch& batch() { return batch_; }
+  [[nodiscard]] int query() const {
+    const int done = done_.load(std::memory_order_acquire);
+    return done == kSuccess ? arrived_->query() : done;
+  }
+
+ private:
+  // Returns the first error.
+  [[nodiscard]] int run() const {
+    context_->enter();
+    const StreamHandle stream = context_->upload_stream();
+    for (const Piece& piece : pieces_) {
+      if (piece.bytes != 0)
+        if (const int error = context_->call().copy_to_device(piece.to, piece.from, piece.bytes, stream); error != 0)
+          return error;
+      if (piece.call != 0)
+        if (const int error =
+                StripWriter::launch(context_->call(), kernel_, stream, piece.call, piece.rows_bytes, dtype_);
+            error != 0)
+          return error;
+    }
+    return arrived_->record(stream);
+  }
+
+  const std::shared_ptr<Context> context_;
+  const DType dtype_;
+  FunctionHandle kernel_ = nullptr;
+  std::shared_ptr<CudaBuffer> table_;
+  std::shared_ptr<CudaBuffer> arrival_;
+  std::vector<Piece> pieces_;
+  std::unique_ptr<Mark> arrived_;
+  std::atomic<int> done_{kNotReady};  // given to the stream, or an error
+  TaskQueue::Batch batch_;
+};
+
+WeightStream::~WeightStream() = default;
+
+int WeightStream::query(const Copy& copy) { return copy.query(); }
+
+void WeightStream::upload(Copy& copy, Address to, std::span<const std::byte> from,
+                          std::span<const std::byte> whole_pages) const {
+  while (!from.empty()) {
+    const std::byte* stop = from.data() + from.size();
+    const auto stop_at = [&](const std::byte* border) {
+      if (border > from.data()) stop = std::min(stop, border);
+    };
+    const auto next = ranges_.upper_bound(from.data());
+    if (next != ranges_.end()) stop_at(next->first);
+    if (next != ranges_.begin())
+      if (const auto before = std::prev(next)->second.lock(); before != nullptr) stop_at(before->end());
+    stop_at(whole_pages.data());
+    stop_at(whole_pages.data() + whole_pages.size());
+    const auto bytes = static_cast<std::size_t>(stop - from.data());
+    copy.add({.to = to, .from = from.data(), .bytes = bytes});
+    from = from.subspan(bytes);
+    to += bytes;
+  }
+}
+
+Result<std::shared_ptr<WeightStream::Copy>> WeightStream::copy(Address to, std::span<const std::byte> from,
+                                                               Layout layout, const MatrixRows& rows,
+                                                               const Settle& settle) {
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Mark> arrived, Mark::create(context_));
+  auto copy = std::make_shared<Copy>(context_, rows.dtype, std::move(arrived));
+  if (layout == Layout::strips)
+    SHUNT_TRY(upload_strips(*copy, to, from, rows, settle));
+  else
+    upload(*copy, to, from, whole_pages_of(from));
+  SHUNT_TRY(context_->delay_uploads_to_new_buffers());
+  if (!thread_) thread_.emplace(1);
+  while (!copies_.empty() && thread_->has_ended(copies_.front()->batch())) copies_.pop_front();
+  copies_.push_back(copy);
+  thread_->start(copy->batch());
+  if (thread_->threads() == 0) thread_->wait(copy->batch());
+  return copy;
+}
+
+void WeightStream::give_all() {
+  for (; !copies_.empty(); copies_.pop_front()) thread_->wait(copies_.front()->batch());
+}
+
+Status WeightStream::upload_strips(Copy& copy, Address to, std::span<const std::byte> from, const MatrixRows& rows,
+                                   const Settle& settle) {
+  SHUNT_TRY_ASSIGN(const std::uint64_t row_bytes, bytes_of(rows.dtype, {rows.columns}));
+  const std::uint64_t unit = kStripRows * row_bytes;
+  const Key key{.to = to, .bytes = from.size(), .dtype = rows.dtype, .columns = rows.columns};
+  SHUNT_TRY_ASSIGN(const FunctionHandle kernel, strips_.kernel_for(rows.dtype, settle));
+  SHUNT_TRY_ASSIGN(std::shared_ptr<CudaBuffer> table, calls_of(key, unit, settle));
+  Address call = table->address();
+  copy.lay_out(kernel, std::move(table), arrived_);
+  const std::span<const std::byte> whole_pages = whole_pages_of(from);
+  while (!from.empty()) {
+    const std::uint64_t bytes = piece_of(from.size(), unit);
+    upload(copy, arrived_->address(), from.first(bytes), whole_pages);
+    copy.add({.call = call, .rows_bytes = bytes});
+    from = from.subspan(bytes);
+    call += StripWriter::kCallBytes;
+  }
+  return {};
+}
+
+Result<std::shared_ptr<CudaBuffer>> WeightStream::calls_of(const Key& key, std::uint64_t unit, const Settle& settle) {
+  if (const std::uint64_t most = std::max(kPieceBytes, unit); arrived_ == nullptr || arrived_->bytes() < most) {
+    calls_.clear();
+    SHUNT_TRY_ASSIGN(arrived_, CudaBuffer::create(context_, most));
+  }
+  if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
+  std::vector<std::byte> calls;
+  for (std::uint64_t done = 0; done < key.bytes; done += piece_of(key.bytes - done, unit)) {
+    calls.resize(calls.size() + StripWriter::kCallBytes);
+    strips_.write_call(std::span(calls).last(StripWriter::kCallBytes), arrived_->address(), {key.dtype, key.columns},
+                       key.to + done);
+  }
+  SHUNT_TRY_ASSIGN(std::shared_ptr<CudaBuffer> table, CudaBuffer::create(context_, calls.size()));
+  SHUNT_TRY(transfer_.write(table->address(), calls, settle));
+  if (calls_.size() >= kMostCalls) calls_.clear();
+  return calls_.emplace(key, std::move(table)).first->second;
+}
+
+}  // namespace shunt::cuda

@@ -1,0 +1,76 @@
+// Copies weights from the host's memory to where a step reads them, while the device and the host compute.
+//
+// The upload stream carries them. Memory that is pinned travels by itself at the speed of the bus, other memory as fast
+// as the driver copies it. Rows that become strips arrive in memory of their own, a piece at a time, and a kernel moves
+// each to its place. A thread of its own starts all that, because the host's, which computes meanwhile, has no time for
+// it. Owned by one device; one thread at a time.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/system/task_queue.h"
+#include "devices/cuda/strip_writer.h"
+#include "devices/cuda/transfer.h"
+
+namespace shunt::cuda {
+
+class WeightStream {
+ public:
+  // Long pieces, so that the host, which computes meanwhile, has little to start.
+  static constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;
+
+  // `strips` and `transfer` must outlive it.
+  WeightStream(std::shared_ptr<Context> context, StripWriter& strips, Transfer& transfer)
+      : context_(std::move(context)), strips_(strips), transfer_(transfer) {}
+  ~WeightStream();
+  WeightStream(const WeightStream&) = delete;
+  WeightStream& operator=(const WeightStream&) = delete;
+
+  // Pins the pages of so much memory until the result has ended. Errors: those of the driver.
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin(std::span<const std::byte> memory,
+                                                        std::shared_ptr<const void> owner);
+  // A weight on its way.
+  class Copy;
+  // Begins a copy. REQUIRES: `from` stays as it is until it has arrived.
+  [[nodiscard]] Result<std::shared_ptr<Copy>> copy(Address to, std::span<const std::byte> from, Layout layout,
+                                                   const MatrixRows& rows, const Settle& settle);
+  // Returns when all copies were given to the device: the thread reads no more memory then that is not pinned.
+  void give_all();
+  // Returns kSuccess once it has arrived, kNotReady before, or an error of the device.
+  [[nodiscard]] static int query(const Copy& copy);
+
+ private:
+  // Pages that the driver has registered.
+  class PinnedRange;
+  // Rows that become strips.
+  struct Key {
+    Address to;
+    std::uint64_t bytes;
+    DType dtype;
+    std::uint32_t columns;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  // Adds copies from host memory. The driver takes no span that is pinned in part, so each ends where a pinned range
+  // or the whole pages of the weight do.
+  void upload(Copy& copy, Address to, std::span<const std::byte> from, std::span<const std::byte> whole_pages) const;
+  [[nodiscard]] Status upload_strips(Copy& copy, Address to, std::span<const std::byte> from, const MatrixRows& rows,
+                                     const Settle& settle);
+  // Returns the calls, in memory of the device, that lay out the pieces.
+  [[nodiscard]] Result<std::shared_ptr<CudaBuffer>> calls_of(const Key& key, std::uint64_t unit, const Settle& settle);
+
+  std::shared_ptr<Context> context_;
+  StripWriter& strips_;
+  Transfer& transfer_;
+  std::map<const std::byte*, std::weak_ptr<PinnedRange>> ranges_;  // by their first byte
+  std::shared_ptr<CudaBuffer> arrived_;                            // a piece of rows
+  std::map<Key, std::shared_ptr<CudaBuffer>> calls_;
+  std::list<std::shared_ptr<Copy>> copies_;  // that the thread may not have given to the device
+  std::optional<TaskQueue> thread_;          // ends before them
+};
+
+}  // namespace shunt::cuda
