@@ -25,7 +25,7 @@ constexpr int kRefinements = 3;
 // Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
 // Shares of a device's memory that may be left free for the weights of a prompt.
-constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
+constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
 // A step has twice as many tokens if that saves this share of their time, and takes no longer than
@@ -79,8 +79,9 @@ std::unique_ptr<StepPlanner> StepPlanner::choosing_apis(const Model& model, Devi
 Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
+    repeated_ = as_repeated(*one_token_);
   }
-  if (one_token_ && tokens == 1 && outputs <= 1) return *one_token_;
+  if (repeated_ && tokens == 1 && outputs <= 1) return *repeated_;
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
   return one_token_ ? with_weights_of(*one_token_, std::move(graph)) : finish(std::move(graph), nullptr);
 }
@@ -115,8 +116,9 @@ std::optional<double> StepPlanner::step_us(std::uint32_t tokens) {
 Result<Plan> StepPlanner::estimate(const BucketPlanner& other) {
   const auto& its = static_cast<const StepPlanner&>(other);
   splits_ = its.splits_;
-  SHUNT_TRY_ASSIGN(PlannedGraph one, plan_one_token(its.share_));
-  return std::move(one.plan);
+  state_on_ = its.state_on_;
+  SHUNT_TRY_ASSIGN(const PlannedGraph one, plan_one_token(its.share_));
+  return as_repeated(one).plan;
 }
 
 Result<PredictedWork> StepPlanner::predicted_work() {
@@ -128,17 +130,32 @@ Result<PredictedWork> StepPlanner::predicted_work() {
                        .what = fmt::format("a prompt of {} tokens and an answer of {:g}", prompt, answer)};
 }
 
-// Plans a step that holds its weights and state as `one` does. Units run where their weights are, unless copying
-// weights for the duration of the step gains enough.
+// Plans a step that holds its weights and state as `one` does. Units run where their weights are, unless copying some
+// gains enough.
 Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
-  if (has_same_tensors) step.homes = homes_of(one.plan, one.graph);
-  if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
-  auto other = make_plan(request_for(step.graph, step.homes));
-  if (other) step.plan.bound_us = other->bound_us;  // the bound of both plans
-  if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
+  if (!has_same_tensors) return step;
+  std::vector<std::uint32_t> homes = homes_of(one.plan, one.graph);
+  step.homes = homes;
+  return copying_weights(std::move(step), std::move(homes));
+}
+
+// Has a step copy weights from where they are, for its duration, if that gains enough.
+PlannedGraph StepPlanner::copying_weights(PlannedGraph step, std::vector<std::uint32_t> homes) {
+  if (options_.strategy != Strategy::automatic) return step;
+  auto other = make_plan(request_for(step.graph, homes));
+  if (!other) return step;
+  step.plan.bound_us = other->bound_us;  // the bound of both plans
+  if (other->predicted_us * (1 + kLeastGain) >= step.plan.predicted_us) return step;
+  step.plan = std::move(*other);
+  step.homes = std::move(homes);
   return step;
+}
+
+// The links are idle while one token's step reads weights where they are.
+PlannedGraph StepPlanner::as_repeated(const PlannedGraph& one) {
+  return copying_weights(one, homes_of(one.plan, one.graph));
 }
 
 Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
@@ -156,8 +173,9 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
 }
 
 void StepPlanner::explain(PlannedGraph& step) {
-  PlanRequest request = request_for(step.graph, step.homes);
-  if (one_token_ && step.homes.empty()) take_share(request, share_);
+  const bool places_weights = one_token_ && step.homes.empty();
+  PlanRequest request = request_for(step.graph, places_weights ? homes_of_state(step.graph) : step.homes);
+  if (places_weights) take_share(request, share_);
   shunt::explain(request, step.plan);
 }
 
@@ -192,10 +210,22 @@ Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other)
 // Plans with `share` of the devices' budgets.
 Result<PlannedGraph> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
-  PlanRequest request = request_for(graph);
+  PlanRequest request = request_for(graph, homes_of_state(graph));
   take_share(request, share);
   SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
   return PlannedGraph{std::move(graph), std::move(plan)};
+}
+
+// Returns homes for the state alone, if it was given a device that is here.
+std::vector<std::uint32_t> StepPlanner::homes_of_state(const Graph& graph) const {
+  const auto device = std::ranges::find_if(
+      set_.devices, [&](const Device* each) { return state_on_ && each->info().id == *state_on_; });
+  if (device == set_.devices.end()) return {};
+  std::vector<std::uint32_t> homes(graph.tensors().size(), shunt::kNone);
+  for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
+    if (graph.tensor(tensor).base == tensor && graph.tensor(tensor).operand.kind == TensorKind::state)
+      homes[tensor] = static_cast<std::uint32_t>(device - set_.devices.begin());
+  return homes;
 }
 
 Result<PlannedGraph> StepPlanner::plan_one_token() {
@@ -246,11 +276,12 @@ Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
   SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
-  return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;
+  return prompt.plan.predicted_us + kAnswer * batch * as_repeated(one).plan.predicted_us;
 }
 
-// Keeps fewer weights on a device, which leaves room for those that a prompt copies there temporarily. Leaves the room
-// that minimizes the time to read a prompt and generate an answer.
+// Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and perhaps all
+// state, so that it need not wait for others in between. Takes what minimizes the time to read a prompt and generate an
+// answer.
 Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
@@ -260,14 +291,24 @@ Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
   if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
   Result<double> least_us = predicted_us(one);
   const double most = share_;
-  for (const double room : kRooms) {
-    SHUNT_TRY_ASSIGN(PlannedGraph smaller, plan_one_token(most * (1 - room)));
-    const Result<double> us = predicted_us(smaller);
-    if (!us || (least_us && *us >= *least_us)) continue;
+  std::optional<std::string> state_on;
+  const auto consider = [&](double share) {
+    Result<PlannedGraph> other = plan_one_token(share);
+    const Result<double> us = other ? predicted_us(*other) : std::unexpected(other.error());
+    if (!us || (least_us && *us >= *least_us)) return;
     least_us = us;
-    share_ = most * (1 - room);
-    one = std::move(smaller);
+    share_ = share;
+    state_on = state_on_;
+    one = std::move(*other);
+  };
+  for (const double room : kRooms) consider(most * (1 - room));
+  for (const Device* const device : set_.devices) {
+    if (device->info().memory_pool == kHostPool) continue;
+    state_on_ = device->info().id;
+    consider(most);
+    for (const double room : kRooms) consider(most * (1 - room));
   }
+  state_on_ = std::move(state_on);
   return one;
 }
 

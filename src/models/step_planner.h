@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/context.h"
@@ -61,9 +62,12 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] PlanRequest request_for(const Graph& graph, std::vector<std::uint32_t> homes = {});
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
   [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
+  [[nodiscard]] PlannedGraph copying_weights(PlannedGraph step, std::vector<std::uint32_t> homes);
+  [[nodiscard]] PlannedGraph as_repeated(const PlannedGraph& one);
   [[nodiscard]] std::uint32_t fastest_step();
   [[nodiscard]] std::optional<double> step_us(std::uint32_t tokens);
   [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);
+  [[nodiscard]] std::vector<std::uint32_t> homes_of_state(const Graph& graph) const;
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
   [[nodiscard]] Result<PlannedGraph> with_room(PlannedGraph one);
@@ -75,8 +79,10 @@ class StepPlanner final : public BucketPlanner {
   CostCache cost_cache_;
   SessionOptions options_;
   std::uint32_t context_;
-  std::optional<PlannedGraph> one_token_;
-  double share_ = 1;  // share of the devices' budgets that one_token_ was planned with
+  std::optional<PlannedGraph> one_token_;  // says where the weights are
+  std::optional<PlannedGraph> repeated_;   // the same step, which may copy some of them
+  double share_ = 1;                       // share of the devices' budgets that one_token_ was planned with
+  std::optional<std::string> state_on_;    // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
   std::uint32_t fastest_step_ = 0;  // 0: not known yet
 };

@@ -126,7 +126,8 @@ class Grouping {
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
     const std::uint32_t home = given_.home_of(base);
-    if (kind == TensorKind::state && home != kNone) return;  // the item must run where it is
+    // The item must run where its state is; small weights are everywhere.
+    if (home != kNone && (kind == TensorKind::state || given_.is_small_weight(base))) return;
     const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
     if (is_held && number_of_held_[base] == kNone) {
       number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());

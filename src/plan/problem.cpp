@@ -12,6 +12,9 @@ std::span<const std::uint32_t> homes_in(const PlanRequest& request) {
   return search == nullptr ? std::span<const std::uint32_t>() : search->homes;
 }
 
+// Such as those of norms: starting a copy takes longer than moving their bytes.
+constexpr std::uint64_t kSmallWeightBytes = std::uint64_t{64} << 10U;
+
 bool has_costs(const PlanRequest& request) { return request.costs.size() == request.devices.size(); }
 
 }  // namespace
@@ -37,11 +40,17 @@ void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
   std::vector<std::uint64_t> held(memories_of(lanes), 0);
   for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
     if (homes[tensor] != kNone) held[lanes[homes[tensor]].memory] += graph.tensor(tensor).operand.span_bytes();
-  // Two batches of weights are there at once, and values with them.
+  // Values are there, too.
   for (std::size_t device = 0; device < lanes.size(); ++device) {
     const std::uint64_t left = budget_bytes[device] - std::min(budget_bytes[device], held[lanes[device].memory]);
-    lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);
+    lanes[device].window_bytes = std::min(lanes[device].window_bytes, left / 2);
+    lanes[device].batch_bytes = std::min(lanes[device].batch_bytes, lanes[device].window_bytes / 4);
   }
+}
+
+bool PlanProblem::is_small_weight(TensorId base) const {
+  const Operand& operand = graph.tensor(base).operand;
+  return operand.kind == TensorKind::weight && operand.span_bytes() <= kSmallWeightBytes;
 }
 
 TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) const {

@@ -25,6 +25,8 @@ struct PlanProblem {
 
   // The device whose memory already holds a base tensor, or kNone.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
+  // Returns whether it is a weight of which each device keeps a copy, wherever its home is.
+  [[nodiscard]] bool is_small_weight(TensorId base) const;
   // The first tensor of a unit that the device cannot bind whole, or kNone.
   [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
   [[nodiscard]] bool is_measured() const;

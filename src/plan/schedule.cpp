@@ -30,18 +30,18 @@ class Scheduler {
     plan_.is_measured = problem.is_measured();
     last_step_of_device_.assign(plan_.devices.size(), kNone);
     copies_.resize(graph_.tensors().size());
+    windows_.resize(plan_.devices.size());
+    step_of_unit_.assign(plan_.units.size(), kNone);
   }
 
   Plan schedule() {
     const auto units = static_cast<std::uint32_t>(plan_.units.size());
-    std::uint32_t ended = kNone;  // the last step of the stretch before the last one
-    std::uint32_t last = kNone;
-    for (std::uint32_t begin = 0, before = 0; begin < units;) {
+    for (std::uint32_t begin = 0; begin < units;) {
       const std::uint32_t end = end_of_stretch(begin);
-      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, before, ended);
+      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, begin);
+      for (std::uint32_t position = begin; position < end; ++position) bring_values(position, begin);
       for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
-      before = std::exchange(begin, end);
-      ended = std::exchange(last, last_step_of_device_[plan_.decisions[before].device]);
+      begin = end;
     }
     keep_inputs_and_outputs();
     std::vector<std::uint64_t> alignment;
@@ -94,32 +94,56 @@ class Scheduler {
   [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
     const std::uint32_t home = problem_.home_of(base);
     const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    if (home == kNone || !is_weight || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
+    if (home == kNone || !is_weight || problem_.is_small_weight(base) ||
+        plan_.devices[home].pool == plan_.devices[device].pool)
+      return kNone;
     return index_of(base, device) == kNone ? home : kNone;
   }
 
+  // Returns whether a unit on `device` reads a value that is elsewhere.
+  [[nodiscard]] bool is_value_elsewhere(TensorId base, std::uint32_t device) const {
+    return graph_.tensor(base).operand.kind == TensorKind::value && !copies_[base].empty() &&
+           index_of(base, device) == kNone;
+  }
+
   // Returns the end of a stretch of units that begin together: neighbours on one device. Only the first may wait for
-  // values from other devices, and their streamed weights fit one batch.
+  // values from other devices, apart from short ones that are ready with its own. Their streamed weights fit one batch.
   [[nodiscard]] std::uint32_t end_of_stretch(std::uint32_t begin) const {
     const std::uint32_t device = plan_.decisions[begin].device;
     std::uint64_t bytes = 0;
+    std::vector<std::uint32_t> awaited;  // the steps that the first one waits for
     for (std::uint32_t position = begin; position < plan_.units.size(); ++position) {
       bool needs_value = plan_.decisions[position].device != device;
       for (const TensorId input : plan_.units[position].inputs) {
         if (input == kNone) continue;
         const TensorId base = graph_.tensor(input).base;
         if (streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
-        needs_value = needs_value || (graph_.tensor(base).operand.kind == TensorKind::value && !copies_[base].empty() &&
-                                      index_of(base, device) == kNone);
+        if (!is_value_elsewhere(base, device)) continue;
+        const std::uint32_t writer = uses_[copies_[base].front()].writer;
+        if (position == begin) awaited.push_back(writer);
+        needs_value =
+            needs_value || !is_brief_copy(base, device) || std::ranges::find(awaited, writer) == awaited.end();
       }
-      if (position != begin && (needs_value || bytes > problem_.lanes[device].streamed_bytes)) return position;
+      if (position != begin && (needs_value || bytes > problem_.lanes[device].batch_bytes)) return position;
     }
     return static_cast<std::uint32_t>(plan_.units.size());
   }
 
-  // Copies the weights of a unit that are elsewhere, once the step `ended` has ended. The units from `before` on may
-  // still be at work.
-  void stream_weights(std::uint32_t position, std::uint32_t before, std::uint32_t ended) {
+  [[nodiscard]] bool is_brief_copy(TensorId base, std::uint32_t device) const {
+    const Residence& from = plan_.residences[copies_[base].front()];
+    return is_brief(problem_.lanes[from.device], problem_.lanes[device], from.bytes);
+  }
+
+  // Copies the values of a unit that are elsewhere, before its stretch begins.
+  void bring_values(std::uint32_t position, std::uint32_t begin) {
+    const std::uint32_t device = plan_.decisions[position].device;
+    for (const TensorId input : plan_.units[position].inputs)
+      if (input != kNone && is_value_elsewhere(graph_.tensor(input).base, device))
+        bring(graph_.tensor(input).base, device, begin);
+  }
+
+  // Copies the weights of a unit that are elsewhere, as soon as there is room for them. The stretch begins at `begin`.
+  void stream_weights(std::uint32_t position, std::uint32_t begin) {
     const std::uint32_t device = plan_.decisions[position].device;
     for (const TensorId input : plan_.units[position].inputs) {
       if (input == kNone) continue;
@@ -128,7 +152,11 @@ class Scheduler {
       if (home == kNone) continue;
       if (index_of(base, home) == kNone) add_residence(base, home, position);
       const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
-      plan_.residences[copy].first = before;
+      const std::uint32_t ended =
+          windows_[device].add(position, graph_.tensor(base).operand.span_bytes(), problem_.lanes[device].window_bytes);
+      // Those of the stretch itself are there together.
+      const std::uint32_t first = ended == kNone ? 0 : std::min(ended + 1, begin);
+      plan_.residences[copy].first = first;
       uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
       plan_.steps.push_back({.kind = Step::Kind::transfer,
                              .transfer = {.tensor = base,
@@ -136,7 +164,7 @@ class Scheduler {
                                           .to = device,
                                           .bytes = graph_.tensor(base).operand.span_bytes(),
                                           .copied = Copied::weight}});
-      after(plan_.steps.back(), ended);
+      if (first != 0) after(plan_.steps.back(), step_of_unit_[first - 1]);
     }
   }
 
@@ -190,6 +218,7 @@ class Scheduler {
     for (const TensorId input : unit.inputs)
       if (input != kNone) inputs.push_back(bring(graph_.tensor(input).base, device, position));
     const std::uint32_t number = step_for(device, position, inputs);
+    step_of_unit_[position] = number;
     Step& step = plan_.steps[number];
     for (const std::uint32_t input : inputs) {
       plan_.residences[input].last = std::max(plan_.residences[input].last, position);
@@ -277,6 +306,8 @@ class Scheduler {
   std::vector<Uses> uses_;                          // one per residence
   std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in order
   std::vector<std::uint32_t> last_step_of_device_;
+  std::vector<CopyWindow> windows_;          // by device, of positions
+  std::vector<std::uint32_t> step_of_unit_;  // kNone: it has none yet
 };
 
 }  // namespace

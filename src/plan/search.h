@@ -83,7 +83,9 @@ class Evaluator {
   std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that no later item reads
   Simulation steps_;
   std::uint32_t open_ = kNone;            // the device of the open step, if any
-  std::uint64_t streamed_bytes_ = 0;      // that the open step waits for
+  std::uint64_t batch_bytes_ = 0;         // of weights that the open step waits for
+  std::vector<std::uint32_t> awaited_;    // the makers of values that the open step, or the next, waits for
+  std::vector<CopyWindow> windows_;       // by device, of steps
   std::vector<std::uint32_t> ops_steps_;  // all steps of ops, in order
   std::vector<std::uint32_t> last_step_;  // by device
   std::vector<std::uint32_t> needed_;     // steps that an item waits for

@@ -15,8 +15,10 @@ std::uint32_t Simulation::add_ops(std::uint32_t device) {
   return static_cast<std::uint32_t>(steps_.size() - 1);
 }
 
-std::uint32_t Simulation::add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) {
-  steps_.push_back({.device = to, .from = from, .bytes = bytes});
+std::uint32_t Simulation::add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Copied what) {
+  // Others have no rate of their own.
+  const bool is_in_host = lanes_[from].to_host.bytes_per_s == 0;
+  steps_.push_back({.device = to, .from = from, .bytes = bytes, .copied = is_in_host ? what : Copied::value});
   return static_cast<std::uint32_t>(steps_.size() - 1);
 }
 
@@ -69,7 +71,7 @@ void Simulation::begin(std::uint32_t number, double now) {
   } else {
     step.at_host = goes_through_host(lanes_[step.from], lanes_[step.device]);
     step.span = step.at_host ? timeline_.to_host(step.from, step.bytes, now)
-                             : timeline_.from_host(step.device, step.bytes, now);
+                             : timeline_.from_host(step.device, step.bytes, now, step.copied);
   }
   keep_going(number, step.span.end_us);
 }
@@ -84,7 +86,7 @@ void Simulation::end(std::uint32_t number, double now) {
   TimedStep& step = steps_[number];
   if (step.at_host) {
     step.at_host = false;
-    return keep_going(number, timeline_.from_host(step.device, step.bytes, now).end_us);
+    return keep_going(number, timeline_.from_host(step.device, step.bytes, now, step.copied).end_us);
   }
   const std::size_t last = number + 1 < steps_.size() ? steps_[number + 1].first_waiter : waiters_.size();
   for (std::size_t waiter = step.first_waiter; waiter < last; ++waiter)
@@ -94,9 +96,10 @@ void Simulation::end(std::uint32_t number, double now) {
 double simulate(Plan& plan, std::span<const Lane> lanes) {
   Simulation simulation(lanes);
   for (const Step& step : plan.steps) {
-    const std::uint32_t number = step.kind == Step::Kind::transfer
-                                     ? simulation.add_copy(step.transfer.from, step.transfer.to, step.transfer.bytes)
-                                     : simulation.add_ops(step.device);
+    const std::uint32_t number =
+        step.kind == Step::Kind::transfer
+            ? simulation.add_copy(step.transfer.from, step.transfer.to, step.transfer.bytes, step.transfer.copied)
+            : simulation.add_ops(step.device);
     for (std::uint32_t i = 0; i < step.unit_count; ++i) {
       const Decision& decision = plan.decisions[step.first_unit + i];
       simulation.take(number, decision.candidates[decision.device].compute_us);

@@ -21,7 +21,7 @@ class Simulation {
   void clear();
   // Adds a step and returns its number: ops on a device, or a copy between two devices. It waits for nothing yet.
   std::uint32_t add_ops(std::uint32_t device);
-  std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes);
+  std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Copied what);
   // Adds to the time of a step of ops.
   void take(std::uint32_t number, double us) { steps_[number].us += us; }
   // Makes a step also wait for `other`.
@@ -38,6 +38,7 @@ class Simulation {
     std::uint32_t device = 0;
     std::uint32_t from = kNone;  // of a copy
     std::uint64_t bytes = 0;
+    Copied copied = Copied::value;
     double us = 0;                // of ops
     std::uint32_t waits = kNone;  // its last wait in waits_
     std::uint32_t wait_count = 0;

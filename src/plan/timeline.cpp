@@ -33,6 +33,7 @@ std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const Dev
                      .wake_us = costs[device].wake_us(),
                      .to_host = costs[device].from_device(),
                      .from_host = costs[device].to_device(),
+                     .weights_from_host = costs[device].weights_to_device(),
                      .links_to_peers = info.links_to_peers && info.memory_pool != kHostPool,
                      .one_way_at_a_time = costs[device].one_way_at_a_time()});
   }
@@ -67,16 +68,44 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }
 
-Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes) {
-  if (from.pool == to.pool) return {};
-  const double down = goes_through_host(from, to) ? from.to_host.copy_us(bytes) : 0;
-  const double up = to.from_host.copy_us(bytes);
-  return {.us = down + up, .uncertainty_us = down * from.to_host.spread + up * to.from_host.spread};
+namespace {
+
+// Only weights in the host's memory have a rate of their own.
+bool is_read_from_host(const Lane& from, Copied what) {
+  return what == Copied::weight && from.to_host.bytes_per_s == 0;
 }
+
+}  // namespace
+
+Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes, Copied what) {
+  if (from.pool == to.pool) return {};
+  const LinkRates& link = is_read_from_host(from, what) ? to.weights_from_host : to.from_host;
+  const double down = goes_through_host(from, to) ? from.to_host.copy_us(bytes) : 0;
+  const double up = link.copy_us(bytes);
+  return {.us = down + up, .uncertainty_us = down * from.to_host.spread + up * link.spread};
+}
+
+bool is_brief(const Lane& from, const Lane& to, std::uint64_t bytes) {
+  return predict_copy(from, to, bytes).us <= 2 * to.launch_us;
+}
+
+std::uint32_t CopyWindow::add(std::uint32_t user, std::uint64_t bytes, std::uint64_t window_bytes) {
+  while (!weights_.empty() && weights_.front().user != user && bytes_ + bytes > window_bytes) {
+    ended_ = weights_.front().user;
+    bytes_ -= weights_.front().bytes;
+    weights_.pop_front();
+  }
+  weights_.push_back({user, bytes});
+  bytes_ += bytes;
+  return ended_;
+}
+
+void CopyWindow::clear() { *this = {}; }
 
 void Timeline::reset() {
   resource_free_.assign(lanes_.size(), 0);
   to_free_.assign(lanes_.size(), 0);
+  weights_free_.assign(lanes_.size(), 0);
   from_free_.assign(lanes_.size(), 0);
   end_us_ = 0;
 }
@@ -103,8 +132,10 @@ Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us)
   return copy(lanes_[from].to_host, bytes, ready_us, from_free_[from]);
 }
 
-Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us) {
-  return copy(lanes_[to].from_host, bytes, ready_us, (lanes_[to].one_way_at_a_time ? from_free_ : to_free_)[to]);
+Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what) {
+  const Lane& lane = lanes_[to];
+  double& free = what == Copied::weight ? weights_free_[to] : lane.one_way_at_a_time ? from_free_[to] : to_free_[to];
+  return copy(what == Copied::weight ? lane.weights_from_host : lane.from_host, bytes, ready_us, free);
 }
 
 Span Timeline::transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "devices/device.h"
 #include "plan/costs/cost.h"
+#include "plan/plan.h"
 
 namespace shunt {
 
@@ -21,11 +23,13 @@ struct Lane {
   double wake_us = 0;    // added after a pause
   LinkRates to_host;     // zero if its memory is the host's
   LinkRates from_host;
+  LinkRates weights_from_host;
   bool links_to_peers = false;
   bool one_way_at_a_time = false;  // its copies to and from the host wait for each other
-  // Weights copied to it for a step come in batches of at most this size: computing begins before all have arrived, and
-  // further batches arrive meanwhile.
-  std::uint64_t streamed_bytes = std::uint64_t{64} << 20U;
+  // Weights copied to it for a step come in batches of at most this size, so that computing begins before all have
+  // arrived. Further ones arrive meanwhile: those that are there or on their way have at most so many bytes.
+  std::uint64_t batch_bytes = std::uint64_t{64} << 20U;
+  std::uint64_t window_bytes = std::uint64_t{256} << 20U;
 };
 
 // Returns one lane per device, in order. Equal ids get equal numbers, in the order of their first device.
@@ -39,8 +43,29 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 // Returns whether a copy between two pools goes by way of the host's memory.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);
+// Returns whether copying so much takes no longer than starting a few steps.
+[[nodiscard]] bool is_brief(const Lane& from, const Lane& to, std::uint64_t bytes);
 // Predicts a copy that waits for nothing; 0 within one pool.
-[[nodiscard]] Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes);
+[[nodiscard]] Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes,
+                                      Copied what = Copied::value);
+
+// The weights that are copied to a device ahead of use, the first ones first.
+class CopyWindow {
+ public:
+  // Adds a weight that `user` reads. Returns the last user that must have ended before its copy begins, so that there
+  // is room for it; kNone: none.
+  std::uint32_t add(std::uint32_t user, std::uint64_t bytes, std::uint64_t window_bytes);
+  void clear();
+
+ private:
+  struct Weight {
+    std::uint32_t user;
+    std::uint64_t bytes;
+  };
+  std::deque<Weight> weights_;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t ended_ = kNone;
+};
 
 struct Span {
   double start_us = 0;
@@ -59,7 +84,7 @@ class Timeline {
   Span transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us);
   // The two halves of such a copy, for callers that let others begin in between.
   Span to_host(std::uint32_t from, std::uint64_t bytes, double ready_us);
-  Span from_host(std::uint32_t to, std::uint64_t bytes, double ready_us);
+  Span from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what = Copied::value);
 
   [[nodiscard]] double free_us(std::uint32_t device) const { return resource_free_[lanes_[device].resource]; }
   [[nodiscard]] double end_us() const { return end_us_; }
@@ -69,7 +94,8 @@ class Timeline {
 
   std::span<const Lane> lanes_;
   std::vector<double> resource_free_;  // by resource
-  std::vector<double> to_free_;        // by device: its inbound link
+  std::vector<double> to_free_;        // by device: its inbound link, for values
+  std::vector<double> weights_free_;   // by device: the same for weights, which values pass
   std::vector<double> from_free_;
   double end_us_ = 0;
 };

@@ -265,6 +265,41 @@ TEST_F(StreamedWeights, StayWhereTheyAreWhenTheLinkIsSlow) {
   EXPECT_TRUE(std::ranges::all_of(plan->decisions, [](const Decision& each) { return each.device == 0; }));
 }
 
+TEST_F(StreamedWeights, SmallOnesAreKeptByEachDeviceThatReadsThem) {
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {512, 256}, Extent::tokens);
+  x = builder.mul(builder.linear(x, builder.weight("w", DType::F32, {256, 256})),
+                  builder.weight("small", DType::F32, {256}));
+  builder.output(x);
+  const Graph graph = *std::move(builder).finish();
+  const SimulatedMachine machine(specs(1e10));
+  const auto plan = make_plan(request(graph, machine));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_TRUE(check(*plan, graph).has_value());
+  EXPECT_EQ(copies_of_weights(*plan, graph), 1U);
+  EXPECT_EQ(std::ranges::find(plan->memory, plan->devices[1].pool, &MemoryUse::pool)->weight_bytes, 1024U);
+}
+
+// With equal devices, no step would end sooner elsewhere, but half of the weights travel while the others are used.
+TEST_F(StreamedWeights, TravelWhileTheirHomeComputes) {
+  std::vector<sim::Spec> equal = specs(2e10);
+  equal[1].rate = equal[0].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e10};
+  equal[1].rate.bytes_per_s = 1e12;
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {1, 1024}, Extent::tokens);
+  for (int layer = 0; layer < 24; ++layer)
+    x = builder.linear(x, builder.weight("w" + std::to_string(layer), DType::F32, {1024, 1024}));
+  builder.output(x);
+  const Graph graph = *std::move(builder).finish();
+  const SimulatedMachine machine(equal);
+  const auto plan = make_plan(request(graph, machine));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  const std::size_t copied = copies_of_weights(*plan, graph);
+  EXPECT_GT(copied, 8U);
+  const double read_us = 24 * 4.2e6 / 1e10 * 1e6;
+  EXPECT_LT(plan->predicted_us, 0.6 * read_us) << "two thirds could travel, in a third of that time";
+}
+
 TEST_F(StreamedWeights, AreReadWhereTheyAreByWhoSharesTheirMemory) {
   const Graph graph = products();
   std::vector<sim::Spec> unified = specs(1e10);

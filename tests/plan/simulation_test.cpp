@@ -38,5 +38,16 @@ TEST(Simulation, TheSearchCountsWhatThePlanTakes) {
   }
 }
 
+TEST(CopyWindow, WaitsForTheUsersOfWhatHasNoRoomBesides) {
+  CopyWindow window;
+  EXPECT_EQ(window.add(0, 40, 100), kNone);
+  EXPECT_EQ(window.add(1, 40, 100), kNone);
+  EXPECT_EQ(window.add(1, 20, 100), kNone);
+  EXPECT_EQ(window.add(2, 30, 100), 0U);
+  EXPECT_EQ(window.add(3, 10, 100), 0U) << "later copies do not pass earlier ones";
+  EXPECT_EQ(window.add(4, 200, 100), 3U) << "one that is too long waits for all before it";
+  EXPECT_EQ(window.add(4, 10, 100), 3U) << "those of one user are there together";
+}
+
 }  // namespace
 }  // namespace shunt
