@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "plan/list_schedule.h"
+
 namespace shunt {
 namespace {
 
@@ -29,6 +31,10 @@ std::vector<std::uint64_t> newly_held_bytes(const SearchProblem& problem) {
       seen[held] = true;
     }
   return bytes;
+}
+
+double us_to_start(const Lane& lane, std::uint32_t device, std::uint32_t before) {
+  return before == device ? 0 : lane.launch_us + (before == kNone ? 0 : lane.wake_us);
 }
 
 Evaluator::Evaluator(const SearchProblem& problem)
@@ -99,8 +105,8 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   count(memory_of_pool_[pool], bytes);
   if (home == kNone) return here = kNone;  // an input of the graph
   const std::uint32_t writer = there(value, problem_.lanes[home].pool);
-  const bool is_streamed = problem_.home_of(value) != kNone;
-  here = steps_.add_copy(home, device, bytes, is_streamed ? Copied::weight : Copied::value);
+  const bool is_streamed = problem_.copied(value) == Copied::weight;
+  here = steps_.add_copy(home, device, bytes, problem_.copied(value));
   if (writer != kNone) steps_.wait_for(here, writer);
   const Lane& lane = problem_.lanes[device];
   if (!is_streamed) {
@@ -112,7 +118,7 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   }
   if (batch_bytes_ + bytes > lane.batch_bytes) close();
   batch_bytes_ += bytes;
-  // As in schedule.cpp: a copy begins when there is room. The step that it is for is the open one, or the next.
+  // A copy begins when there is room, as in schedule.cpp. It is for the open step, or for the next.
   const auto user = static_cast<std::uint32_t>(ops_steps_.size() - (open_ == kNone ? 0 : 1));
   if (const std::uint32_t ended = windows_[device].add(user, bytes, lane.window_bytes); ended != kNone)
     steps_.wait_for(here, ops_steps_[ended]);
@@ -176,9 +182,6 @@ constexpr std::size_t kWorkForFewGroups = 400'000;
 constexpr std::size_t kWorkPerItem = 20;
 // With at most this many groups, all pairs of them are tried.
 constexpr std::size_t kFewGroups = 16;
-constexpr double kNowhere = -1;
-// Batches of weights that have room at once: one is used while the next one arrives.
-constexpr std::uint64_t kBatchesAtOnce = 2;
 constexpr int kPrices = 12;
 constexpr int kKicks = 8;
 
@@ -211,7 +214,8 @@ class Searcher {
     if (order_.empty() || !has_choice()) return best_;
     if (try_all()) return best_;
     price_memory();
-    start_where_each_ends_first();
+    if (auto placement = place_where_each_ends_first(problem_, us_of_group_); !placement.empty())
+      consider(std::move(placement));
     start_from_what_ends_first();
     start_as_suggested();
     std::vector<SearchResult> starts = std::move(starts_);
@@ -325,15 +329,6 @@ class Searcher {
     return placement;
   }
 
-  [[nodiscard]] Copied copied(std::uint32_t value) const {
-    return problem_.home_of(value) == kNone ? Copied::value : Copied::weight;
-  }
-
-  // The time to start on a device after something else, there or on another device.
-  static double start_us(const Lane& lane, std::uint32_t device, std::uint32_t before) {
-    return before == device ? 0 : lane.launch_us + (before == kNone ? 0 : lane.wake_us);
-  }
-
   void extend(Cell& to, const Cell& from, std::uint32_t number, std::uint32_t device, std::uint32_t before,
               std::span<const double> prices) const {
     const SearchProblem::Item& item = problem_.items[number];
@@ -341,7 +336,7 @@ class Searcher {
     const std::uint32_t first = first_item_[item.group];
     if (first != number && device_at(first, number - 1, before) != device) return;
     const Lane& lane = problem_.lanes[device];
-    double us = from.us + item.us[device] + start_us(lane, device, before) +
+    double us = from.us + item.us[device] + us_to_start(lane, device, before) +
                 prices[lane.memory] * static_cast<double>(held_first_[number]);
     if (us >= to.us) return;
     for (const std::uint32_t value : item.reads) {
@@ -349,7 +344,7 @@ class Searcher {
       const std::uint32_t its =
           maker_[value] == kNone ? problem_.home_of(value) : device_at(maker_[value], number - 1, before);
       const Lane& home = problem_.lanes[its];
-      us += predict_copy(home, lane, problem_.value_bytes[value], copied(value)).us;
+      us += predict_copy(home, lane, problem_.value_bytes[value], problem_.copied(value)).us;
     }
     if (us >= to.us) return;
     if (from.held[lane.memory] + held_first_[number] > problem_.budget_bytes[lane.memory]) return;
@@ -385,114 +380,6 @@ class Searcher {
   }
 
   // --- With devices at once ---
-
-  // When things are where, as items are placed in turn.
-  struct Progress {
-    std::vector<double> free;         // by device
-    std::vector<double> there;        // by value and pool; kNowhere: it is not
-    std::vector<std::uint32_t> home;  // by value: the device that has it
-    // Of weights that are copied to each device: when the link is free, and what has room, by items and their ends.
-    std::vector<double> link_free;
-    std::vector<CopyWindow> windows;
-    std::vector<double> ended;
-    std::uint32_t before = kNone;  // the device of the last item
-  };
-  // What it would take to place something.
-  struct Ends {
-    double us = kCannot;
-    double link_us = 0;  // the copies of its weights
-    CopyWindow window;
-    std::uint64_t copied_bytes = 0;  // of weights
-  };
-
-  // Predicts `us` of work of an item, or of it and others, that reads these values.
-  [[nodiscard]] Ends ends(const Progress& progress, std::span<const std::uint32_t> reads, double us, std::uint32_t item,
-                          std::uint32_t device) const {
-    const Lane& lane = problem_.lanes[device];
-    const std::size_t pools = pools_of(problem_.lanes);
-    Ends ends{.us = progress.free[device], .link_us = progress.link_free[device], .window = progress.windows[device]};
-    for (const std::uint32_t value : reads) {
-      double here = progress.there[value * pools + lane.pool];
-      const std::uint32_t home = progress.home[value];
-      if (here == kNowhere && home != kNone) {
-        const Lane& from = problem_.lanes[home];
-        const std::uint64_t bytes = problem_.value_bytes[value];
-        const double copy_us = predict_copy(from, lane, bytes, copied(value)).us;
-        here = std::max(0.0, progress.there[value * pools + from.pool]) + copy_us;
-        if (copied(value) == Copied::weight && copy_us > 0) {
-          const std::uint32_t ended = ends.window.add(item, bytes, lane.window_bytes);
-          here = ends.link_us = std::max(ends.link_us, ended == kNone ? 0 : progress.ended[ended]) + copy_us;
-          ends.copied_bytes += bytes;
-        }
-      }
-      ends.us = std::max(ends.us, here);
-    }
-    ends.us += us + start_us(lane, device, progress.before);
-    return ends;
-  }
-
-  // Notes that an item is on a device.
-  void place(Progress& progress, std::uint32_t number, std::uint32_t device) const {
-    const SearchProblem::Item& item = problem_.items[number];
-    Ends its = ends(progress, item.reads, item.us[device], number, device);
-    const std::size_t pools = pools_of(problem_.lanes);
-    const std::uint32_t pool = problem_.lanes[device].pool;
-    for (const std::uint32_t value : item.reads)
-      if (double& here = progress.there[value * pools + pool]; here == kNowhere) here = its.us;
-    progress.link_free[device] = its.link_us;
-    progress.windows[device] = std::move(its.window);
-    if (item.made != kNone) {
-      progress.there[item.made * pools + pool] = its.us;
-      progress.home[item.made] = device;
-    }
-    for (std::uint32_t other = 0; other < devices_; ++other)
-      if (problem_.lanes[other].resource == problem_.lanes[device].resource) progress.free[other] = its.us;
-    progress.ended[number] = its.us;
-    progress.before = device;
-  }
-
-  // Places each group in turn on the device where it would end first, within budgets.
-  void start_where_each_ends_first() {
-    const std::size_t values = problem_.value_bytes.size();
-    Progress progress{.free = std::vector<double>(devices_, 0),
-                      .there = std::vector<double>(values * pools_of(problem_.lanes), kNowhere),
-                      .home = std::vector<std::uint32_t>(values, kNone),
-                      .link_free = std::vector<double>(devices_, 0),
-                      .windows = std::vector<CopyWindow>(devices_),
-                      .ended = std::vector<double>(problem_.items.size(), 0)};
-    std::ranges::copy(problem_.homes, progress.home.begin());
-    std::vector<std::vector<std::uint32_t>> reads(problem_.groups);  // at once, or weights
-    std::vector<std::uint64_t> holds(problem_.groups, 0);
-    for (std::uint32_t number = 0; number < problem_.items.size(); ++number) {
-      const SearchProblem::Item& item = problem_.items[number];
-      holds[item.group] += held_first_[number];
-      for (const std::uint32_t value : item.reads)
-        if (number == first_item_[item.group] || copied(value) == Copied::weight) reads[item.group].push_back(value);
-    }
-    std::vector<std::uint64_t> held(problem_.budget_bytes.size(), 0);
-    Placement placement(problem_.groups, kNone);
-    for (std::uint32_t number = 0; number < problem_.items.size(); ++number) {
-      const SearchProblem::Item& item = problem_.items[number];
-      std::uint32_t& taken = placement[item.group];
-      if (taken == kNone) {
-        double least_us = kCannot;
-        for (std::uint32_t device = 0; device < devices_; ++device) {
-          if (!can(item.group, device)) continue;
-          const std::uint32_t memory = problem_.lanes[device].memory;
-          const double group_us = us_of_group_[item.group * devices_ + device];
-          const Ends its = ends(progress, reads[item.group], group_us, number, device);
-          const std::uint64_t bytes = holds[item.group] + kBatchesAtOnce * its.copied_bytes;
-          if (its.us >= least_us || held[memory] + bytes > problem_.budget_bytes[memory]) continue;
-          least_us = its.us;
-          taken = device;
-        }
-        if (taken == kNone) return;
-        held[problem_.lanes[taken].memory] += holds[item.group];
-      }
-      place(progress, number, taken);
-    }
-    consider(std::move(placement));
-  }
 
   // Places each group in turn where the whole would end first, if the rest stayed as in the best placement so far.
   void start_from_what_ends_first() {

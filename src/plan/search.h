@@ -35,11 +35,16 @@ struct SearchProblem {
   // makes is everywhere. Shorter than the values: kNone for the rest.
   std::vector<std::uint32_t> homes = {};
   [[nodiscard]] std::uint32_t home_of(std::uint32_t value) const { return value < homes.size() ? homes[value] : kNone; }
+  [[nodiscard]] Copied copied(std::uint32_t value) const {
+    return home_of(value) == kNone ? Copied::value : Copied::weight;
+  }
   std::uint32_t groups = 0;
   // A device that may do well for each group; kNone: unknown; empty: for no group. The search also starts from these.
   std::vector<std::uint32_t> suggested = {};
 };
 
+// Returns the time to start on a device after something on `before`; kNone: after nothing.
+[[nodiscard]] double us_to_start(const Lane& lane, std::uint32_t device, std::uint32_t before);
 // Returns the total time of each group's items, by group and device.
 [[nodiscard]] std::vector<double> us_of_groups(const SearchProblem& problem);
 // Returns for each item the bytes that it holds and no earlier one does.

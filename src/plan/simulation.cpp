@@ -16,9 +16,7 @@ std::uint32_t Simulation::add_ops(std::uint32_t device) {
 }
 
 std::uint32_t Simulation::add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Copied what) {
-  // Others have no rate of their own.
-  const bool is_in_host = lanes_[from].to_host.bytes_per_s == 0;
-  steps_.push_back({.device = to, .from = from, .bytes = bytes, .copied = is_in_host ? what : Copied::value});
+  steps_.push_back({.device = to, .from = from, .bytes = bytes, .copied = priced_as(lanes_[from], what)});
   return static_cast<std::uint32_t>(steps_.size() - 1);
 }
 

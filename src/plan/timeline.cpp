@@ -17,6 +17,10 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
   return static_cast<std::uint32_t>(known.size() - 1);
 }
 
+const LinkRates& link_from_host(const Lane& to, Copied what) {
+  return what == Copied::weight ? to.weights_from_host : to.from_host;
+}
+
 }  // namespace
 
 std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const DeviceCost> costs) {
@@ -68,18 +72,11 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }
 
-namespace {
-
-// Only weights in the host's memory have a rate of their own.
-bool is_read_from_host(const Lane& from, Copied what) {
-  return what == Copied::weight && from.to_host.bytes_per_s == 0;
-}
-
-}  // namespace
+Copied priced_as(const Lane& from, Copied what) { return from.to_host.bytes_per_s == 0 ? what : Copied::value; }
 
 Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes, Copied what) {
   if (from.pool == to.pool) return {};
-  const LinkRates& link = is_read_from_host(from, what) ? to.weights_from_host : to.from_host;
+  const LinkRates& link = link_from_host(to, priced_as(from, what));
   const double down = goes_through_host(from, to) ? from.to_host.copy_us(bytes) : 0;
   const double up = link.copy_us(bytes);
   return {.us = down + up, .uncertainty_us = down * from.to_host.spread + up * link.spread};
@@ -99,8 +96,6 @@ std::uint32_t CopyWindow::add(std::uint32_t user, std::uint64_t bytes, std::uint
   bytes_ += bytes;
   return ended_;
 }
-
-void CopyWindow::clear() { *this = {}; }
 
 void Timeline::reset() {
   resource_free_.assign(lanes_.size(), 0);
@@ -135,7 +130,7 @@ Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us)
 Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what) {
   const Lane& lane = lanes_[to];
   double& free = what == Copied::weight ? weights_free_[to] : lane.one_way_at_a_time ? from_free_[to] : to_free_[to];
-  return copy(what == Copied::weight ? lane.weights_from_host : lane.from_host, bytes, ready_us, free);
+  return copy(link_from_host(lane, what), bytes, ready_us, free);
 }
 
 Span Timeline::transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us) {

@@ -43,6 +43,8 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 // Returns whether a copy between two pools goes by way of the host's memory.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);
+// Returns what a copy takes the time of: only weights in the host's memory have a rate of their own.
+[[nodiscard]] Copied priced_as(const Lane& from, Copied what);
 // Returns whether copying so much takes no longer than starting a few steps.
 [[nodiscard]] bool is_brief(const Lane& from, const Lane& to, std::uint64_t bytes);
 // Predicts a copy that waits for nothing; 0 within one pool.
@@ -55,7 +57,6 @@ class CopyWindow {
   // Adds a weight that `user` reads. Returns the last user that must have ended before its copy begins, so that there
   // is room for it; kNone: none.
   std::uint32_t add(std::uint32_t user, std::uint64_t bytes, std::uint64_t window_bytes);
-  void clear();
 
  private:
   struct Weight {
