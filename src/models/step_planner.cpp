@@ -155,6 +155,8 @@ PlannedGraph StepPlanner::copying_weights(PlannedGraph step, std::vector<std::ui
 
 // The links are idle while one token's step reads weights where they are.
 PlannedGraph StepPlanner::as_repeated(const PlannedGraph& one) {
+  const auto has_weights = [](const MemoryUse& use) { return use.weight_bytes != 0; };
+  if (std::ranges::count_if(one.plan.memory, has_weights) < 2) return one;  // nothing to copy
   return copying_weights(one, homes_of(one.plan, one.graph));
 }
 
@@ -302,12 +304,14 @@ Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
     one = std::move(*other);
   };
   for (const double room : kRooms) consider(most * (1 - room));
-  for (const Device* const device : set_.devices) {
-    if (device->info().memory_pool == kHostPool) continue;
-    state_on_ = device->info().id;
-    consider(most);
-    for (const double room : kRooms) consider(most * (1 - room));
-  }
+  // Of several devices, the one with most of the weights waits for others most.
+  const auto most_weights = std::ranges::max_element(
+      one.plan.memory, {}, [](const MemoryUse& use) { return use.pool == kHostPool ? 0 : use.weight_bytes; });
+  const auto its_device = std::ranges::find(set_.devices, most_weights->pool,
+                                            [](const Device* device) { return device->info().memory_pool; });
+  state_on_ = (*its_device)->info().id;
+  consider(most);
+  for (const double room : kRooms) consider(most * (1 - room));
   state_on_ = std::move(state_on);
   return one;
 }

@@ -47,8 +47,7 @@ Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
       context_(context),
       devices_(context.devices.begin(), context.devices.end()),
       staging_(plan_.steps.size()),
-      pinned_(plan_.steps.size()),
-      is_pinned_(plan_.steps.size()) {}
+      pinned_(plan_.steps.size()) {}
 
 Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
@@ -89,7 +88,7 @@ void Executable::choose_layouts() {
     };
     const std::size_t source = index_of(step.transfer.from);
     reads_[source] = WeightStore::Reads::all;
-    // What the host cannot address is copied as it is.
+    // Copies by way of the host have the layout of their source.
     is_wanted_in_rows[source] = true;
     if (devices_[step.transfer.from]->info().memory_pool != kHostPool)
       is_wanted_in_rows[index_of(step.transfer.to)] = true;
@@ -187,8 +186,8 @@ Binding Executable::binding_of(TensorId id, std::uint32_t device) const {
 
 // Not before the step first runs: by then threads have brought the pages into memory, which takes a driver longer.
 void Executable::pin_source(std::uint32_t number) {
-  if (is_pinned_[number]) return;
-  is_pinned_[number] = true;
+  if (pinned_[number]) return;
+  pinned_[number].emplace();
   const Transfer& transfer = plan_.steps[number].transfer;
   const Binding source = binding_of(transfer.tensor, transfer.from);
   const auto owner = std::ranges::find(weights_, source.buffer, &std::shared_ptr<Buffer>::get);

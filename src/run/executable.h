@@ -134,12 +134,12 @@ class Executable {
   std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; for copies by way of the host, once needed
-  std::vector<std::shared_ptr<const void>> pinned_;    // one per step; the memory of weights that it copies
-  std::vector<bool> is_pinned_;                        // one per step: whether that was tried
-  std::vector<double> actual_us_;                      // one per step
-  std::vector<trace::Label> transfer_labels_;          // one per step, 0 for compute
-  std::uint32_t runs_ = 0;                             // runs begun
-  std::optional<bool> inspected_;                      // in a run that inspects a unit: whether its result was finite
+  // One per step: the memory of the weight that it copies, null if it cannot be pinned. Empty: that was not tried yet.
+  std::vector<std::optional<std::shared_ptr<const void>>> pinned_;
+  std::vector<double> actual_us_;              // one per step
+  std::vector<trace::Label> transfer_labels_;  // one per step, 0 for compute
+  std::uint32_t runs_ = 0;                     // runs begun
+  std::optional<bool> inspected_;              // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
   // The first bytes of small inputs, as the arenas have them.

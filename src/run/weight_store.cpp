@@ -83,7 +83,7 @@ Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Devic
 }
 
 void WeightStore::read_in_place(const WeightPart& part, Device& device) {
-  // Of other tensors, such as experts, each thread reads something everywhere.
+  // Any thread may read any part of other tensors, such as experts.
   const bool is_matrix = source_->weights()[part.index].shape.rank() == 2;
   const std::uint32_t readers = is_matrix && device.info().is_host_cpu() ? device.info().compute_units : 0;
   read_ahead_->add(part.index, part.offset, part.bytes, readers);

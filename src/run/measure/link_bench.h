@@ -1,5 +1,5 @@
-// Measures how fast bytes move between device and host memory: each direction alone, and both at once, and
-// weights to the device.
+// Measures how fast bytes move between device and host memory: each direction alone, both at once, and weights, which
+// the device reads by itself.
 //
 // Owns its memory on the device, which must outlive it. One thread at a time.
 #pragma once
