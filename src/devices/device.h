@@ -68,7 +68,7 @@ struct Binding {
   Layout layout = Layout::rows;  // of a weight
 };
 
-// The matrix whose rows some bytes are.
+// Describes the matrix whose rows some bytes are.
 struct MatrixRows {
   DType dtype = DType::F32;
   std::uint32_t columns = 0;

@@ -102,7 +102,7 @@ struct Residence {
   friend bool operator==(const Residence&, const Residence&) = default;
 };
 
-// What a transfer moves: a value, or a weight that is elsewhere, for the duration of a step.
+// The kind of a transfer: of a value, or of a weight whose home is elsewhere, for the duration of a step.
 enum class Copied : std::uint8_t { value, weight };
 
 struct Transfer {

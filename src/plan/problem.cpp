@@ -12,7 +12,7 @@ std::span<const std::uint32_t> homes_in(const PlanRequest& request) {
   return search == nullptr ? std::span<const std::uint32_t>() : search->homes;
 }
 
-// Such as those of norms: starting a copy takes longer than moving their bytes.
+// Starting a copy takes longer than moving so few bytes: those of norms, for example.
 constexpr std::uint64_t kSmallWeightBytes = std::uint64_t{64} << 10U;
 
 bool has_costs(const PlanRequest& request) { return request.costs.size() == request.devices.size(); }

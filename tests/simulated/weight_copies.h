@@ -46,7 +46,7 @@ class WeightCopies : public Doubling {
   [[nodiscard]] Result<std::shared_ptr<const void>> pin(std::uint64_t offset, std::uint64_t bytes) {
     return device().pin_host(std::span(content_).subspan(offset, bytes), nullptr);
   }
-  // What the device has.
+  // Returns what the device has.
   [[nodiscard]] std::vector<std::byte> came() {
     std::vector<std::byte> bytes(content_.size());
     EXPECT_TRUE(device().read({weight_.get(), 0, bytes.size()}, bytes).wait().has_value());

@@ -13,6 +13,7 @@
 namespace shunt::cuda {
 namespace {
 
+// Bounds the memory of the tables that are kept for the next step: a few MiB.
 constexpr std::size_t kMostCalls = 4096;
 
 // Returns the bytes of a piece of `bytes`, of which so many are a strip.
@@ -89,7 +90,7 @@ Result<std::shared_ptr<const void>> WeightStream::pin(std::span<const std::byte>
   return held;
 }
 
-// What the upload stream is given, in order.
+// The work of the upload stream for one weight, in order.
 class WeightStream::Copy {
  public:
   struct Piece {
