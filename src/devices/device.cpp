@@ -32,6 +32,8 @@ Result<std::shared_ptr<const void>> Device::pin_host(std::span<const std::byte>,
   return fail(Code::unsupported, fmt::format("{} has no way to pin the host's memory", info().id));
 }
 
+void Device::prefetch(const Program&) {}
+
 Event Device::copy_weight(Device& peer, const Binding& from, const Binding& to, const MatrixRows&) {
   return copy_from_peer(peer, from, to);
 }

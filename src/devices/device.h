@@ -9,6 +9,7 @@
 //   upload     moves weights there, piece by piece, while the caller reads the next ones (upload.h)
 //   prepare    turns a run of ops with bound buffers into a Program: fuses, records, captures, compiles
 //   submit     starts a Program with one small parameter block; at most one submission of a Program at a time
+//   prefetch   is told which Program will be submitted next, while the device waits for others
 //   advance    lends the caller's thread to a device that has none of its own
 //   health     whether it still answers, and the epoch of its handles
 // The core checks all input first: a backend may assume valid operands, offsets inside buffers, and buffers of its own.
@@ -188,6 +189,12 @@ class Device {
 
   [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;
+  // Returns whether submissions, writes, and reads of memory that the host cannot address run in the order in which
+  // they are given, so that none needs to wait for the events of those before.
+  [[nodiscard]] virtual bool runs_in_order() const { return false; }
+  // Has an idle device fetch some of what a program will read, which will be submitted soon. Whatever is submitted ends
+  // that. The default does nothing.
+  virtual void prefetch(const Program& next);
 
   // Works on pending submissions on the caller's thread, or waits until some have ended: at most `patience` for work
   // done elsewhere. Returns false if nothing here needs the caller; pending events then complete by themselves.

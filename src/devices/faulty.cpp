@@ -100,6 +100,8 @@ class FaultyDevice final : public Device {
                                                              std::shared_ptr<const void> owner) override {
     return real_->pin_host(memory, std::move(owner));
   }
+  [[nodiscard]] bool runs_in_order() const override { return real_->runs_in_order(); }
+  void prefetch(const Program& next) override { real_->prefetch(next); }
   [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
                                   const MatrixRows& rows) override {
     auto* const faulty = dynamic_cast<FaultyDevice*>(&peer);

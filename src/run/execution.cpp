@@ -1,6 +1,7 @@
 #include "run/execution.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/out_of_memory.h"
 
@@ -9,6 +10,9 @@ namespace {
 
 // The time to wait for each of several busy devices, in turn.
 constexpr std::chrono::microseconds kGlance{20};
+
+// Reads of more may wait within the call.
+constexpr std::uint64_t kBriefReadBytes = std::uint64_t{1} << 20U;
 
 }  // namespace
 
@@ -31,6 +35,8 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
     waiting_for_[step] = static_cast<std::uint32_t>(steps[step].after.size());
     for (const std::uint32_t other : steps[step].after) waiters_[other].push_back(step);
     if (waiting_for_[step] == 0) ready_.push_back(step);
+    if (steps[step].kind == Step::Kind::compute && executable.devices_[steps[step].device]->info().is_host_cpu())
+      on_processors_.push_back(step);
   }
 }
 
@@ -48,19 +54,28 @@ bool Execution::advance() {
   if (const Watch* watch = executable_.context_.watch;
       status_ && watch != nullptr && !ready_.empty() && executable_.context_.may_stop)
     status_ = watch->check("a run");
-  if (status_) {
+  if (status_) start_ready();
+  return in_flight_ != 0 || (status_ && left_ != 0);
+}
+
+// Steps that become ready meanwhile start as well.
+void Execution::start_ready() {
+  bool started = true;
+  while (std::exchange(started, false)) {
     starting_.clear();
     starting_.swap(ready_);
     for (const std::uint32_t number : starting_) {
       const Step& step = executable_.plan_.steps[number];
       // The time of the reference, and of waiting for each op, must not count for anything else.
-      if ((is_audited(step) || is_timed_in_ops(number)) && in_flight_ != 0)
+      if ((is_audited(step) || is_timed_in_ops(number)) && in_flight_ != 0) {
         ready_.push_back(number);
-      else
-        start(number, step.kind == Step::Kind::compute ? Phase::compute : Phase::peer_copy);
+        continue;
+      }
+      const Phase copy = is_read_in_order(step) ? Phase::to_host : Phase::peer_copy;
+      start(number, step.kind == Step::Kind::compute ? Phase::compute : copy);
+      started = true;
     }
   }
-  return in_flight_ != 0 || (status_ && left_ != 0);
 }
 
 Status Execution::wait() {
@@ -71,6 +86,7 @@ Status Execution::wait() {
       // Other devices compute by themselves, and their advance() waits for them. So this thread first computes what it
       // can.
       worked = work_on_processors() || worked;
+      prefetch_on_processors();
       if (device->info().is_host_cpu() || !device->advance(patience())) continue;
       worked = true;
       // Completed work may start something that comes before what the next device would do.
@@ -96,6 +112,16 @@ bool Execution::work_on_processors() {
   return worked;
 }
 
+// While host CPUs wait for others, they fetch what their next step reads.
+void Execution::prefetch_on_processors() {
+  while (begun_on_processors_ < on_processors_.size() && started_ns_[on_processors_[begun_on_processors_]] != 0)
+    ++begun_on_processors_;
+  if (begun_on_processors_ == on_processors_.size() || begun_on_processors_ < prefetched_) return;
+  prefetched_ = begun_on_processors_ + 1;
+  const std::uint32_t next = on_processors_[begun_on_processors_];
+  executable_.devices_[executable_.plan_.steps[next].device]->prefetch(*executable_.programs_[next].program);
+}
+
 std::span<Execution::Completion> Execution::take_completions(bool block) {
   taken_.clear();
   std::unique_lock lock(mutex_);
@@ -119,6 +145,27 @@ bool Execution::is_timed_in_ops(std::uint32_t step) const {
   return executable_.programs_[step].is_timed_in_ops(submission_);
 }
 
+bool Execution::is_read_in_order(const Step& step) const {
+  const Transfer& transfer = step.transfer;
+  return step.kind == Step::Kind::transfer && transfer.copied == Copied::value && transfer.bytes <= kBriefReadBytes &&
+         executable_.devices_[transfer.from]->runs_in_order() &&
+         executable_.devices_[transfer.to]->info().memory_pool == kHostPool &&
+         executable_.binding_of(transfer.tensor, transfer.from).buffer->host().empty();
+}
+
+bool Execution::follows_in_order(std::uint32_t number, std::uint32_t other_number) const {
+  const Step& step = executable_.plan_.steps[number];
+  const Step& other = executable_.plan_.steps[other_number];
+  if (other.kind != Step::Kind::compute || !executable_.devices_[other.device]->runs_in_order()) return false;
+  if (is_audited(other) || is_timed_in_ops(other_number)) return false;
+  return step.kind == Step::Kind::compute ? step.device == other.device
+                                          : step.transfer.from == other.device && is_read_in_order(step);
+}
+
+void Execution::release(std::uint32_t step) {
+  if (--waiting_for_[step] == 0) ready_.push_back(step);
+}
+
 void Execution::start(std::uint32_t step, Phase phase) {
   const std::uint32_t worker = worker_of(step, phase);
   if (in_flight_on_[worker] == 0) unwatched_[worker] = false;
@@ -130,6 +177,8 @@ void Execution::start(std::uint32_t step, Phase phase) {
   event.on_done([this, step, phase](const Status& status) {
     arrive({step, phase, guarded([&] { return status; }, [] { return Status(std::unexpected(out_of_memory())); })});
   });
+  for (const std::uint32_t waiter : waiters_[step])
+    if (follows_in_order(waiter, step)) release(waiter);
 }
 
 std::uint32_t Execution::worker_of(std::uint32_t number, Phase phase) const {
@@ -197,8 +246,12 @@ void Execution::finish(Completion completion) {
   }
   if (completion.phase != Phase::compute) record_transfer(completion.step);
   --left_;
-  for (const std::uint32_t waiter : waiters_[completion.step])
-    if (--waiting_for_[waiter] == 0) ready_.push_back(waiter);
+  for (const std::uint32_t waiter : waiters_[completion.step]) {
+    if (!follows_in_order(waiter, completion.step))
+      release(waiter);
+    else if (started_ns_[waiter] != 0 && executable_.plan_.steps[waiter].kind == Step::Kind::transfer)
+      started_ns_[waiter] = now_ns(waiter);  // in effect
+  }
 }
 
 void Execution::note_program(const Completion& completion) {

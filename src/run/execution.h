@@ -1,6 +1,7 @@
 // One run of an executable as a completion-driven state machine.
 //
-// A step starts when all steps that it waits for have ended. Completions arrive from any thread and are handled by
+// A step starts when all steps that it waits for have ended, or run before it on a device that keeps their order.
+// Completions arrive from any thread and are handled by
 // whoever calls advance(), so that one thread can pump all devices. After the first failure, or once the run is
 // interrupted, nothing new starts. The run is done when everything in flight has ended.
 #pragma once
@@ -42,7 +43,14 @@ class Execution {
 
   [[nodiscard]] bool is_audited(const Step& step) const;
   [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const;
+  // Returns whether a device that runs in order reads a value for the host in this step.
+  [[nodiscard]] bool is_read_in_order(const Step& step) const;
+  // Returns whether a step that waits for another one may be started once that was.
+  [[nodiscard]] bool follows_in_order(std::uint32_t step, std::uint32_t other) const;
+  void start_ready();
   void start(std::uint32_t step, Phase phase);
+  // Notes that a step need not wait for another one any more.
+  void release(std::uint32_t step);
   // The device that works on a step in this phase.
   [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;
   // Returns how long to wait for one device while others may finish something too, or have.
@@ -56,6 +64,7 @@ class Execution {
   [[nodiscard]] std::uint64_t now_ns(std::uint32_t step) const;
   void record_transfer(std::uint32_t step) const;
   bool work_on_processors();
+  void prefetch_on_processors();
   [[nodiscard]] std::span<Completion> take_completions(bool block);
   void arrive(Completion completion);
 
@@ -69,8 +78,11 @@ class Execution {
   std::vector<std::uint32_t> ready_;
   std::vector<std::uint32_t> starting_;  // those of ready_ that advance() is starting
   std::uint32_t in_flight_ = 0;
-  std::vector<std::uint32_t> in_flight_on_;  // per device
-  std::vector<bool> unwatched_;              // per device: work may have ended while this thread computed
+  std::vector<std::uint32_t> in_flight_on_;   // per device
+  std::vector<bool> unwatched_;               // per device: work may have ended while this thread computed
+  std::vector<std::uint32_t> on_processors_;  // steps of host CPUs, in order
+  std::size_t begun_on_processors_ = 0;       // of them, those before the first that has not begun
+  std::size_t prefetched_ = 0;                // of them, those before the first that is not prefetched
   std::uint32_t left_ = 0;
   Status status_;
 

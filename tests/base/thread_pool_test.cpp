@@ -60,6 +60,25 @@ TEST(ThreadPool, AStepBeginsWhenAllSharesOfTheOneBeforeHaveEnded) {
   }
 }
 
+// Also of memory that does not exist any more.
+TEST(ThreadPool, FetchesBetweenJobsAndRunsThemAsBefore) {
+  for (const std::uint32_t threads : {1U, 2U, 5U}) {
+    ThreadPool pool(threads, {});
+    std::vector<std::byte> gone(1U << 20U);
+    std::vector<ThreadPool::Fetched> of_threads(threads);
+    for (ThreadPool::Fetched& fetched : of_threads) fetched = {std::span(gone), {}, std::span(gone).first(100), {}};
+    gone = {};
+    for (int repeat = 0; repeat < 100; ++repeat) {
+      pool.fetch(of_threads);
+      if (repeat % 3 == 0) pool.fetch(std::span(of_threads).first(repeat % 2 == 0 ? 0U : 1U));
+      Steps steps({3, 1, 1, 2, 7});
+      pool.run(steps);
+      EXPECT_EQ(steps.mistakes, 0);
+    }
+    pool.fetch(of_threads);  // may go on until the pool ends
+  }
+}
+
 TEST(ThreadPool, AJobWithoutStepsEndsAtOnce) {
   ThreadPool pool(2, {});
   Steps none({});

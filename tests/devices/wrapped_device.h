@@ -42,6 +42,8 @@ class WrappedDevice : public Device {
                                                              std::shared_ptr<const void> owner) override {
     return inner_.pin_host(memory, std::move(owner));
   }
+  [[nodiscard]] bool runs_in_order() const override { return inner_.runs_in_order(); }
+  void prefetch(const Program& next) override { inner_.prefetch(next); }
   [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
                                   const MatrixRows& rows) override {
     return inner_.copy_weight(peer, from, to, rows);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <random>
 #include <utility>
@@ -160,6 +162,157 @@ TEST(Executable, TheProcessorComputesWhileOthersDo) {
     const bool is_known = executable->actual_us()[step] > 0;
     EXPECT_EQ(is_known, steps[step].device == 1) << "the GPU may have ended long before the processor looked";
   }
+}
+
+// Keeps the order of what it is given, and notes for each read and submission how many submissions had ended.
+class RunsInOrder final : public test::WrappedDevice {
+ public:
+  RunsInOrder(Device& inner, bool in_order) : WrappedDevice(inner), in_order_(in_order), info_(inner.info()) {
+    info_.type = DeviceType::discrete;
+  }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] bool runs_in_order() const override { return in_order_; }
+  // The host cannot address its memory.
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    SHUNT_TRY_ASSIGN(auto buffer, inner().allocate(bytes, use));
+    return std::make_unique<Hidden>(std::move(buffer));
+  }
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return inner().write(seen(to), from);
+  }
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
+    return Device::copy_from_peer(peer, from, to);
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    const Event event(this);
+    works_.push_back({.event = event, .work = [this, from = seen(from), to] { return inner().read(from, to).wait(); }});
+    reads_after_.push_back(ended_);
+    return event;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    std::vector<ProgramOp> ops(request.ops.begin(), request.ops.end());
+    for (ProgramOp& op : ops) {
+      for (Binding& input : op.inputs) input = seen(input);
+      op.output = seen(op.output);
+    }
+    ProgramRequest seen_request = request;
+    seen_request.ops = ops;
+    seen_request.results = {};
+    return inner().prepare(seen_request);
+  }
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    const Event event(this);
+    works_.push_back({.event = event,
+                      .work = [this, &program, submission] { return inner().submit(program, submission).wait(); },
+                      .is_submission = true});
+    submissions_after_.push_back(ended_);
+    return event;
+  }
+  // Does the oldest work.
+  bool advance(std::chrono::nanoseconds) override {
+    if (works_.empty()) return false;
+    Work oldest = std::move(works_.front());
+    works_.pop_front();
+    Status status = oldest.work();
+    ended_ += oldest.is_submission ? 1 : 0;
+    oldest.event.complete(std::move(status));
+    return true;
+  }
+
+  [[nodiscard]] const std::vector<int>& reads_after() const { return reads_after_; }
+  [[nodiscard]] const std::vector<int>& submissions_after() const { return submissions_after_; }
+
+ private:
+  struct Hidden final : Buffer {
+    explicit Hidden(std::unique_ptr<Buffer> its) : buffer(std::move(its)) {}
+    [[nodiscard]] std::uint64_t bytes() const override { return buffer->bytes(); }
+    [[nodiscard]] std::span<std::byte> host() override { return {}; }
+    std::unique_ptr<Buffer> buffer;
+  };
+  struct Work {
+    Event event;
+    std::function<Status()> work;
+    bool is_submission = false;
+  };
+  static Binding seen(Binding binding) {
+    if (auto* hidden = dynamic_cast<Hidden*>(binding.buffer)) binding.buffer = hidden->buffer.get();
+    return binding;
+  }
+
+  bool in_order_;
+  DeviceInfo info_;
+  std::deque<Work> works_;
+  int ended_ = 0;
+  std::vector<int> reads_after_;
+  std::vector<int> submissions_after_;
+};
+
+// Two steps on a GPU, the first of which the processor also waits for.
+TEST(Executable, WhatADeviceRunsInOrderIsGivenToItWithoutWaiting) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 16}, Extent::tokens);
+  const Tensor on_gpu = builder.silu(x);
+  const Tensor on_processor = builder.scale(on_gpu, {{Attr::factor, 0.5F}});
+  const Tensor on_both = builder.add(builder.silu(on_gpu), on_processor);
+  builder.output(on_both);
+  builder.output(builder.scale(on_both, {{Attr::factor, 2.0F}}));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph);
+  const std::vector<float> input = numbers(64, 3);
+  SeparateDevices one(1);
+  Stores alone;
+  const std::vector<float> expected = run(*compile(*graph, one, alone, GivenPlaces{{0, 0, 0, 0, 0}}), input, 4);
+  for (const bool in_order : {false, true}) {
+    const SeparateDevices machine(1, true);
+    SeparateDevices apart(2);
+    RunsInOrder gpu(*apart.devices[1], in_order);
+    apart.devices = {&gpu, machine.devices[0]};
+    Stores stores;
+    const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1, 0, 0, 0}});
+    EXPECT_EQ(run(*executable, input, 4), expected);
+    EXPECT_EQ(gpu.reads_after().front(), in_order ? 0 : 1) << "submissions that had ended before the first value came";
+  }
+}
+
+// Notes what it was told to fetch.
+class IsTold final : public test::WrappedDevice {
+ public:
+  using WrappedDevice::WrappedDevice;
+  void prefetch(const Program& next) override { told_.push_back(&next); }
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    submitted_.push_back(&program);
+    told_before_.push_back(told_.size());
+    return inner().submit(program, submission);
+  }
+  [[nodiscard]] const std::vector<const Program*>& told() const { return told_; }
+  [[nodiscard]] const std::vector<const Program*>& submitted() const { return submitted_; }
+  [[nodiscard]] const std::vector<std::size_t>& told_before() const { return told_before_; }
+
+ private:
+  std::vector<const Program*> told_;
+  std::vector<const Program*> submitted_;
+  std::vector<std::size_t> told_before_;
+};
+
+TEST(Executable, AProcessorThatWaitsForOthersIsToldWhatComesNext) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 16}, Extent::tokens);
+  const Tensor first = builder.scale(builder.silu(x), {{Attr::factor, 0.5F}});
+  builder.output(first);
+  builder.output(builder.scale(builder.silu(first), {{Attr::factor, 3.0F}}));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph);
+  const SeparateDevices machine(1, true);
+  IsTold processor(*machine.devices[0]);
+  SeparateDevices apart(2);
+  WorksByItself gpu(*apart.devices[1], machine.recorder);
+  apart.devices = {&gpu, &processor};
+  Stores stores;
+  const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1, 0, 1}});
+  run(*executable, numbers(64, 3), 4);
+  ASSERT_EQ(processor.submitted().size(), 2U);
+  EXPECT_EQ(processor.told(), processor.submitted());
+  EXPECT_EQ(processor.told_before(), (std::vector<std::size_t>{1, 2}));
 }
 
 // A source whose memory cannot be mapped, so that weights are copied.

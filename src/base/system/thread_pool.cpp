@@ -43,6 +43,10 @@ constexpr std::chrono::milliseconds kPatienceWithinJob{5};
 // The spins between yields of the processor meanwhile: pauses alone yield it only to the thread that shares the core.
 constexpr int kSpinsBetweenYields = 200;
 
+constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kBytesBetweenLooks = 1024;
+constexpr int kSecondLevel = 2;  // the cache, as __builtin_prefetch() counts
+
 bool changes_within(int spins, const std::atomic<std::uint64_t>& value, std::uint64_t old) {
   for (int spin = 0; spin < spins; ++spin) {
     if (value.load(std::memory_order_acquire) != old) return true;
@@ -116,7 +120,7 @@ std::uint32_t usable_cores() {
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus)
-    : own_(std::max(threads, 1U)), groups_((own_.size() + kGroupThreads - 1) / kGroupThreads) {
+    : own_(std::max(threads, 1U)), groups_((own_.size() + kGroupThreads - 1) / kGroupThreads), fetching_(own_.size()) {
   try {
     start(std::max(threads, 1U) - 1, pin_to_cpus);
   } catch (...) {
@@ -161,6 +165,7 @@ void ThreadPool::work(std::uint32_t thread) {
     const Step step{step_.load(std::memory_order_acquire)};
     if (stop_.load(std::memory_order_relaxed)) return;
     if (step.shares() == 0) {
+      fetch_own(thread, step);
       wait_for_job(step_, step.word);
     } else {
       take_shares(step, thread);
@@ -178,6 +183,32 @@ void ThreadPool::run(Job& job) {
     wait_within_job(step_, step.word);
   }
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+void ThreadPool::fetch(std::span<const Fetched> of_threads) {
+  for (std::size_t thread = 1; thread < std::min(of_threads.size(), fetching_.size()); ++thread)
+    for (std::size_t i = 0; i < kMostFetched; ++i) {
+      Fetching::Part& part = fetching_[thread].parts[i];
+      part.begin.store(of_threads[thread][i].data(), std::memory_order_relaxed);
+      part.bytes.store(of_threads[thread][i].size(), std::memory_order_relaxed);
+    }
+  const Step before{step_.load(std::memory_order_relaxed)};
+  const std::uint64_t word = (before.number() + 1) << kShareBits;
+  fetching_step_.store(word, std::memory_order_relaxed);
+  step_.store(word, std::memory_order_release);
+  step_.notify_all();
+}
+
+void ThreadPool::fetch_own(std::uint32_t thread, Step step) const {
+  if (fetching_step_.load(std::memory_order_relaxed) != step.word) return;
+  for (const Fetching::Part& part : fetching_[thread].parts) {
+    const std::byte* const begin = part.begin.load(std::memory_order_relaxed);
+    const std::size_t bytes = begin == nullptr ? 0 : part.bytes.load(std::memory_order_relaxed);
+    for (std::size_t line = 0; line < bytes; line += kLineBytes) {
+      if (line % kBytesBetweenLooks == 0 && step_.load(std::memory_order_relaxed) != step.word) return;
+      __builtin_prefetch(begin + line, 0, kSecondLevel);
+    }
+  }
 }
 
 // Only one thread is here at a time: the one that ended the last share of a step, or the caller of run().

@@ -4,10 +4,13 @@
 // and a share belongs to the thread that takes it: each thread takes its own first, the same in every step, then those
 // of threads that are late. So no step waits for a thread that has not begun. Threads without a job spin for a moment
 // (the next usually comes soon) and then sleep, so an idle pool costs nothing; within a job they wait longer first.
+// Those that will read memory in the next job may fetch some of it before, while the caller waits for something else.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -54,6 +57,13 @@ class ThreadPool {
   // Returns when the job has ended. What a share throws is rethrown here after its step, which is then the last.
   void run(Job& job);
 
+  // Memory that one thread reads soon. It need not exist any more.
+  static constexpr std::size_t kMostFetched = 4;
+  using Fetched = std::array<std::span<const std::byte>, kMostFetched>;
+  // Has thread t fetch `of_threads[t]` into its caches, until the next job. Returns at once, and wakes threads.
+  // REQUIRES: the same caller as of run(), between two of them.
+  void fetch(std::span<const Fetched> of_threads);
+
   // Calls work(share) for threads() shares, one on each thread unless threads are late.
   template <std::invocable<std::uint32_t> Work>
   void run(const Work& work) {
@@ -78,6 +88,14 @@ class ThreadPool {
   struct alignas(64) Own {
     std::atomic<std::uint64_t> taken{0};
   };
+  // What a thread fetches. Any mix of two of its values is harmless.
+  struct alignas(64) Fetching {
+    struct Part {
+      std::atomic<const std::byte*> begin{nullptr};
+      std::atomic<std::size_t> bytes{0};
+    };
+    std::array<Part, kMostFetched> parts;
+  };
   // Neighbouring threads, whose shares are counted together: counting all in one place would take many threads longer.
   static constexpr std::uint32_t kGroupThreads = 4;
   struct alignas(64) Group {
@@ -87,6 +105,7 @@ class ThreadPool {
   void start(std::uint32_t workers, std::span<const std::uint32_t> pin_to_cpus);
   void stop();
   void work(std::uint32_t thread);
+  void fetch_own(std::uint32_t thread, Step step) const;
   void begin_step(std::uint32_t thread);
   void take_shares(Step step, std::uint32_t thread);
   std::uint32_t take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread);
@@ -104,6 +123,8 @@ class ThreadPool {
   Job* job_ = nullptr;         // read by threads that hold a share, which keeps the job from ending
   std::vector<Own> own_;
   std::vector<Group> groups_;
+  std::vector<Fetching> fetching_;                   // by thread
+  std::atomic<std::uint64_t> fetching_step_{0};      // the Step, without shares, in which they fetch it
   alignas(64) std::atomic<std::uint64_t> step_{0};   // a Step
   alignas(64) std::atomic<std::uint32_t> ended_{0};  // shares of the groups that have ended the step
 };

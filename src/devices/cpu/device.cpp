@@ -149,6 +149,8 @@ class CpuDevice final : public Device {
     return event;
   }
 
+  void prefetch(const Program& next) override { engine_->fetch(static_cast<const CpuProgram&>(next).first_reads()); }
+
   [[nodiscard]] std::unique_ptr<Device> over(std::shared_ptr<Engine> engine) const {
     return std::make_unique<CpuDevice>(CpuDeviceOptions{.kernels = kernels_,
                                                         .engine = std::move(engine),

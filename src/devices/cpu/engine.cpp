@@ -31,4 +31,9 @@ bool Engine::advance() {
   return true;
 }
 
+void Engine::fetch(std::span<const ThreadPool::Fetched> of_threads) {
+  const std::scoped_lock lock(mutex_);
+  if (!busy_ && queue_.empty()) pool_.fetch(of_threads);
+}
+
 }  // namespace shunt::cpu

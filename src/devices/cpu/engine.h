@@ -29,6 +29,9 @@ class Engine {
   // another thread is already running the queue: it will then run all that was queued before this call.
   bool advance();
 
+  // Has idle threads fetch what they will read (ThreadPool::fetch()). Does nothing while there are jobs.
+  void fetch(std::span<const ThreadPool::Fetched> of_threads);
+
   [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }
   [[nodiscard]] const Status& status() const { return pool_.status(); }
 

@@ -93,6 +93,13 @@ std::uint64_t beyond_cache_bytes() {
   return bytes;
 }
 
+std::uint64_t own_cache_bytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  if (const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE); cache > 0) return static_cast<std::uint64_t>(cache);
+#endif
+  return std::uint64_t{1} << 20U;
+}
+
 Result<std::unique_ptr<Limits>> Limits::create(std::uint32_t threads) {
   SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, allocate_host(beyond_cache_bytes()));
   // Untouched pages would all map to the same one.

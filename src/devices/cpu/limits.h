@@ -17,6 +17,9 @@ namespace shunt::cpu {
 // More bytes than fit the last-level cache: at least twice its size, if the system reports it.
 [[nodiscard]] std::uint64_t beyond_cache_bytes();
 
+// The size of the largest cache that a core has for itself; 1 MiB if the system does not tell.
+[[nodiscard]] std::uint64_t own_cache_bytes();
+
 class Limits {
  public:
   // Measures with `threads` threads, including the caller's; 0: one per core this process may use. Errors:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "base/out_of_memory.h"
+#include "devices/cpu/limits.h"
 #include "devices/cpu/memory.h"
 
 namespace shunt::cpu {
@@ -18,6 +20,28 @@ constexpr int kNoMemory = -1;  // the error of a kernel that threw
 
 std::byte* address_of(const Binding& binding) {
   return binding.buffer == nullptr ? nullptr : binding.buffer->host().data() + binding.offset;
+}
+
+// Returns which parts of the first matrices each thread reads.
+std::vector<ThreadPool::Fetched> first_reads_of(std::span<const ProgramOp> ops, std::uint32_t threads) {
+  const std::uint64_t most = own_cache_bytes() / 4 * 3;
+  std::vector<ThreadPool::Fetched> reads(threads);
+  std::uint64_t all = 0;  // of each thread
+  std::size_t part = 0;
+  for (const ProgramOp& op : ops) {
+    if (op.call.op != Op::linear || op.call.input(1).kind != TensorKind::weight) continue;
+    if (part == ThreadPool::kMostFetched || all >= most) break;
+    const std::byte* const weight = address_of(op.inputs[1]);
+    const std::uint64_t bytes = op.inputs[1].bytes;
+    for (std::uint64_t thread = 0; thread < threads; ++thread) {
+      const std::uint64_t begin = bytes * thread / threads;
+      const std::uint64_t size = std::min(bytes * (thread + 1) / threads - begin, most - all);
+      reads[thread][part] = {weight + begin, static_cast<std::size_t>(size)};
+    }
+    all += std::min(bytes / threads, most - all);
+    ++part;
+  }
+  return reads;
 }
 
 }  // namespace
@@ -123,6 +147,7 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
       new CpuProgram(KernelRun(request.ops, choose, address_of, threads), ProgramTrace(request, device, recorder)));
   program->name_ = request.name;
   for (const ProgramOp& op : request.ops) program->op_names_.push_back(op.name);
+  program->first_reads_ = first_reads_of(request.ops, threads);
   SHUNT_TRY_ASSIGN(program->scratch_, allocate_host(program->kernels_.scratch().total(threads)));
   return program;
 }

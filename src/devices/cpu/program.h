@@ -1,6 +1,7 @@
 // A prepared run of ops on the CPU: a job of the pool, with a step for each phase of each op.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/system/thread_pool.h"
@@ -20,6 +21,8 @@ class CpuProgram final : public Program {
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_ ? scratch_->bytes() : 0; }
   [[nodiscard]] bool records() const override { return true; }
+  // Returns about what each thread reads first, as much as its own cache can keep: parts of weights.
+  [[nodiscard]] std::span<const ThreadPool::Fetched> first_reads() const { return first_reads_; }
 
   // Runs all ops on all threads of the pool. Errors: internal if a kernel failed, timed_out.
   [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);
@@ -34,6 +37,7 @@ class CpuProgram final : public Program {
   ProgramTrace trace_;
   std::vector<std::string> op_names_;
   std::unique_ptr<Buffer> scratch_;
+  std::vector<ThreadPool::Fetched> first_reads_;
 };
 
 }  // namespace shunt::cpu

@@ -14,6 +14,8 @@ ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::keep_on(std::uint32_t, std::span<const std::uint32_t>) {}
 
+void ThreadPool::fetch(std::span<const Fetched>) {}
+
 void ThreadPool::run(Job& job) {
   while (const std::uint32_t shares = job.next_step())
     for (std::uint32_t share = 0; share < shares; ++share) job.run(share, 0);
