@@ -62,7 +62,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
     return check(call.stream_create(&stream, kStreamNonBlocking, priority), what);
   };
   SHUNT_TRY(create(context->stream_, kUsualPriority, "its stream"));
-  SHUNT_TRY(create(context->upload_stream_, kHighPriority, "its stream of uploads"));
+  for (StreamHandle& stream : context->upload_streams_) SHUNT_TRY(create(stream, kHighPriority, "a stream of uploads"));
   SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of uploads"));
   context->has_pool_ =
       call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
@@ -82,16 +82,18 @@ Context::~Context() {
     // Work that still runs keeps its memory until the process ends.
     if (!trusted_ && !is_idle()) return;
     if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
-    for (const StreamHandle stream : {upload_stream_, stream_})
+    for (const StreamHandle stream : upload_streams_)
       if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
+    static_cast<void>(call().stream_destroy(stream_));
   }
   static_cast<void>(call().context_release(device_));
 }
 
 bool Context::is_idle() const {
-  return std::ranges::none_of(std::array{stream_, upload_stream_}, [this](StreamHandle stream) {
+  const auto is_busy = [this](StreamHandle stream) {
     return stream != nullptr && call().stream_query(stream) == kNotReady;
-  });
+  };
+  return !is_busy(stream_) && std::ranges::none_of(upload_streams_, is_busy);
 }
 
 Status Context::order(StreamHandle first, StreamHandle second) {
@@ -100,7 +102,9 @@ Status Context::order(StreamHandle first, StreamHandle second) {
 }
 
 Status Context::delay_uploads_to_new_buffers() {
-  return std::exchange(has_new_buffers_, false) ? delay_uploads() : Status();
+  if (!std::exchange(has_new_buffers_, false)) return {};
+  for (const StreamHandle stream : upload_streams_) SHUNT_TRY(order(stream_, stream));
+  return {};
 }
 
 std::optional<std::uint64_t> Context::memory_available() {

@@ -1,10 +1,11 @@
 // One device behind a driver: its context, its streams and its memory.
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
-// through one stream, in order; only weights arrive on another one beside it, which a thread of its own may be giving
-// work. All else is for one thread at a time, which enter() binds to the context.
+// through one stream, in order; only weights arrive on others beside it, which a thread of its own may be giving work.
+// All else is for one thread at a time, which enter() binds to the context.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,13 +30,14 @@ class Context : public std::enable_shared_from_this<Context> {
   [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] StreamHandle stream() const { return stream_; }
-  // Its kernels go before those of the other stream.
-  [[nodiscard]] StreamHandle upload_stream() const { return upload_stream_; }
-  // Makes the stream wait for what the upload stream was given so far.
-  [[nodiscard]] Status wait_for_uploads() { return order(upload_stream_, stream_); }
-  // Makes the upload stream wait for what the stream was given so far.
-  [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream_); }
-  // Makes it wait for buffers that were made since the last call, which the stream clears.
+  // Their kernels go before those of the other stream. While a kernel of one runs, bytes arrive on the other.
+  static constexpr std::size_t kUploadStreams = 2;
+  [[nodiscard]] StreamHandle upload_stream(std::size_t number = 0) const { return upload_streams_[number]; }
+  // Makes the stream wait for what the first upload stream was given so far.
+  [[nodiscard]] Status wait_for_uploads() { return order(upload_stream(), stream_); }
+  // Makes the first upload stream wait for what the stream was given so far.
+  [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream()); }
+  // Makes all of them wait for buffers that were made since the last call, which the stream clears.
   [[nodiscard]] Status delay_uploads_to_new_buffers();
   void note_new_buffer() { has_new_buffers_ = true; }
   // Returns 0 if the device does not answer.
@@ -90,7 +92,7 @@ class Context : public std::enable_shared_from_this<Context> {
   CudaGpu gpu_;
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
-  StreamHandle upload_stream_ = nullptr;
+  std::array<StreamHandle, kUploadStreams> upload_streams_{};
   EventHandle ordered_ = nullptr;  // of the last order()
   bool has_pool_ = false;
   bool has_new_buffers_ = false;

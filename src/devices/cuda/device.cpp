@@ -257,7 +257,7 @@ class CudaDevice final : public Device {
     return event;
   }
 
-  [[nodiscard]] std::uint64_t weight_copy_bytes() const override { return WeightStream::kPieceBytes; }
+  [[nodiscard]] std::uint64_t weight_copy_bytes() const override { return WeightStream::kArrivalBytes; }
 
   [[nodiscard]] Result<std::unique_ptr<Upload>> upload() override {
     SHUNT_TRY(health_.get().status);
@@ -282,6 +282,8 @@ class CudaDevice final : public Device {
     pending_.push_back({.event = event, .program = &mine, .deadline = deadline_of(submission)});
     return event;
   }
+
+  [[nodiscard]] bool runs_in_order() const override { return true; }
 
   bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty() && copies_.empty()) return false;

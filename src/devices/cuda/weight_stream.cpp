@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -90,18 +91,21 @@ Result<std::shared_ptr<const void>> WeightStream::pin(std::span<const std::byte>
   return held;
 }
 
-// The work of the upload stream for one weight, in order.
+// The work of the upload streams for one weight, in order.
 class WeightStream::Copy {
  public:
   struct Piece {
+    std::size_t stream = 0;
     Address to = 0;
     const std::byte* from = nullptr;
     std::uint64_t bytes = 0;
-    Address call = 0;  // that lays out all bytes since the last call; 0: none
+    Address call = 0;  // that lays out all bytes of the stream since its last call; 0: none
     std::uint64_t rows_bytes = 0;
   };
 
-  Copy(std::shared_ptr<Context> context, DType dtype, std::unique_ptr<Mark> arrived)
+  using Marks = std::array<std::unique_ptr<Mark>, Context::kUploadStreams>;
+
+  Copy(std::shared_ptr<Context> context, DType dtype, Marks arrived)
       : context_(std::move(context)),
         dtype_(dtype),
         arrived_(std::move(arrived)),
@@ -116,16 +120,18 @@ class WeightStream::Copy {
   }
   [[nodiscard]] TaskQueue::Batch& batch() { return batch_; }
   [[nodiscard]] int query() const {
-    const int done = done_.load(std::memory_order_acquire);
-    return done == kSuccess ? arrived_->query() : done;
+    int done = done_.load(std::memory_order_acquire);
+    for (const std::unique_ptr<Mark>& mark : arrived_)
+      if (done == kSuccess) done = mark->query();
+    return done;
   }
 
  private:
   // Returns the first error.
   [[nodiscard]] int run() const {
     context_->enter();
-    const StreamHandle stream = context_->upload_stream();
     for (const Piece& piece : pieces_) {
+      const StreamHandle stream = context_->upload_stream(piece.stream);
       if (piece.bytes != 0)
         if (const int error = context_->call().copy_to_device(piece.to, piece.from, piece.bytes, stream); error != 0)
           return error;
@@ -135,7 +141,9 @@ class WeightStream::Copy {
             error != 0)
           return error;
     }
-    return arrived_->record(stream);
+    for (std::size_t stream = 0; stream < arrived_.size(); ++stream)
+      if (const int error = arrived_[stream]->record(context_->upload_stream(stream)); error != 0) return error;
+    return kSuccess;
   }
 
   const std::shared_ptr<Context> context_;
@@ -144,8 +152,8 @@ class WeightStream::Copy {
   std::shared_ptr<CudaBuffer> table_;
   std::shared_ptr<CudaBuffer> arrival_;
   std::vector<Piece> pieces_;
-  std::unique_ptr<Mark> arrived_;
-  std::atomic<int> done_{kNotReady};  // given to the stream, or an error
+  Marks arrived_;
+  std::atomic<int> done_{kNotReady};  // given to the streams, or an error
   TaskQueue::Batch batch_;
 };
 
@@ -153,7 +161,7 @@ WeightStream::~WeightStream() = default;
 
 int WeightStream::query(const Copy& copy) { return copy.query(); }
 
-void WeightStream::upload(Copy& copy, Address to, std::span<const std::byte> from,
+void WeightStream::upload(Copy& copy, std::size_t stream, Address to, std::span<const std::byte> from,
                           std::span<const std::byte> whole_pages) const {
   while (!from.empty()) {
     const std::byte* stop = from.data() + from.size();
@@ -167,7 +175,7 @@ void WeightStream::upload(Copy& copy, Address to, std::span<const std::byte> fro
     stop_at(whole_pages.data());
     stop_at(whole_pages.data() + whole_pages.size());
     const auto bytes = static_cast<std::size_t>(stop - from.data());
-    copy.add({.to = to, .from = from.data(), .bytes = bytes});
+    copy.add({.stream = stream, .to = to, .from = from.data(), .bytes = bytes});
     from = from.subspan(bytes);
     to += bytes;
   }
@@ -176,12 +184,15 @@ void WeightStream::upload(Copy& copy, Address to, std::span<const std::byte> fro
 Result<std::shared_ptr<WeightStream::Copy>> WeightStream::copy(Address to, std::span<const std::byte> from,
                                                                Layout layout, const MatrixRows& rows,
                                                                const Settle& settle) {
-  SHUNT_TRY_ASSIGN(std::unique_ptr<Mark> arrived, Mark::create(context_));
+  Copy::Marks arrived;
+  for (std::unique_ptr<Mark>& mark : arrived) {
+    SHUNT_TRY_ASSIGN(mark, Mark::create(context_));
+  }
   auto copy = std::make_shared<Copy>(context_, rows.dtype, std::move(arrived));
   if (layout == Layout::strips)
     SHUNT_TRY(upload_strips(*copy, to, from, rows, settle));
   else
-    upload(*copy, to, from, whole_pages_of(from));
+    upload(*copy, 0, to, from, whole_pages_of(from));
   SHUNT_TRY(context_->delay_uploads_to_new_buffers());
   if (!thread_) thread_.emplace(1);
   while (!copies_.empty() && thread_->has_ended(copies_.front()->batch())) copies_.pop_front();
@@ -205,10 +216,11 @@ Status WeightStream::upload_strips(Copy& copy, Address to, std::span<const std::
   Address call = table->address();
   copy.lay_out(kernel, std::move(table), arrived_);
   const std::span<const std::byte> whole_pages = whole_pages_of(from);
-  while (!from.empty()) {
+  for (std::size_t piece = 0; !from.empty(); ++piece) {
+    const std::size_t stream = piece % Context::kUploadStreams;
     const std::uint64_t bytes = piece_of(from.size(), unit);
-    upload(copy, arrived_->address(), from.first(bytes), whole_pages);
-    copy.add({.call = call, .rows_bytes = bytes});
+    upload(copy, stream, arrival(piece), from.first(bytes), whole_pages);
+    copy.add({.stream = stream, .call = call, .rows_bytes = bytes});
     from = from.subspan(bytes);
     call += StripWriter::kCallBytes;
   }
@@ -216,15 +228,17 @@ Status WeightStream::upload_strips(Copy& copy, Address to, std::span<const std::
 }
 
 Result<std::shared_ptr<CudaBuffer>> WeightStream::calls_of(const Key& key, std::uint64_t unit, const Settle& settle) {
-  if (const std::uint64_t most = std::max(kPieceBytes, unit); arrived_ == nullptr || arrived_->bytes() < most) {
+  const std::uint64_t most = Context::kUploadStreams * std::max(kPieceBytes, unit);
+  if (arrived_ == nullptr || arrived_->bytes() < most) {
     calls_.clear();
     SHUNT_TRY_ASSIGN(arrived_, CudaBuffer::create(context_, most));
   }
   if (const auto known = calls_.find(key); known != calls_.end()) return known->second;
   std::vector<std::byte> calls;
+  std::size_t piece = 0;
   for (std::uint64_t done = 0; done < key.bytes; done += piece_of(key.bytes - done, unit)) {
     calls.resize(calls.size() + StripWriter::kCallBytes);
-    strips_.write_call(std::span(calls).last(StripWriter::kCallBytes), arrived_->address(), {key.dtype, key.columns},
+    strips_.write_call(std::span(calls).last(StripWriter::kCallBytes), arrival(piece++), {key.dtype, key.columns},
                        key.to + done);
   }
   SHUNT_TRY_ASSIGN(std::shared_ptr<CudaBuffer> table, CudaBuffer::create(context_, calls.size()));

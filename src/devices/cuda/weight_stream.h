@@ -1,9 +1,9 @@
 // Copies weights from the host's memory to where a step reads them, while the device and the host compute.
 //
-// The upload stream carries them. Memory that is pinned travels by itself at the speed of the bus, other memory as fast
+// The upload streams carry them. Memory that is pinned travels by itself at the speed of the bus, other memory as fast
 // as the driver copies it. Rows that become strips arrive in memory of their own, a piece at a time, and a kernel moves
-// each to its place. A thread of its own starts all that, because the host's, which computes meanwhile, has no time for
-// it. Owned by one device; one thread at a time.
+// each to its place while the next piece arrives. A thread of its own starts all that, because the host's, which
+// computes meanwhile, has no time for it. Owned by one device; one thread at a time.
 #pragma once
 
 #include <list>
@@ -21,7 +21,9 @@ namespace shunt::cuda {
 class WeightStream {
  public:
   // Long pieces, so that the host, which computes meanwhile, has little to start.
-  static constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;
+  static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
+  // The memory of its own.
+  static constexpr std::uint64_t kArrivalBytes = Context::kUploadStreams * kPieceBytes;
 
   // `strips` and `transfer` must outlive it.
   WeightStream(std::shared_ptr<Context> context, StripWriter& strips, Transfer& transfer)
@@ -55,11 +57,16 @@ class WeightStream {
     auto operator<=>(const Key&) const = default;
   };
 
-  // Adds copies from host memory. The driver takes no span that is pinned in part, so each ends where a pinned range
-  // or the whole pages of the weight do.
-  void upload(Copy& copy, Address to, std::span<const std::byte> from, std::span<const std::byte> whole_pages) const;
+  // Adds copies from host memory on a stream. The driver takes no span that is pinned in part, so each ends where a
+  // pinned range or the whole pages of the weight do.
+  void upload(Copy& copy, std::size_t stream, Address to, std::span<const std::byte> from,
+              std::span<const std::byte> whole_pages) const;
   [[nodiscard]] Status upload_strips(Copy& copy, Address to, std::span<const std::byte> from, const MatrixRows& rows,
                                      const Settle& settle);
+  // Returns where a piece of rows arrives.
+  [[nodiscard]] Address arrival(std::size_t piece) const {
+    return arrived_->address() + piece % Context::kUploadStreams * (arrived_->bytes() / Context::kUploadStreams);
+  }
   // Returns the calls, in memory of the device, that lay out the pieces.
   [[nodiscard]] Result<std::shared_ptr<CudaBuffer>> calls_of(const Key& key, std::uint64_t unit, const Settle& settle);
 
@@ -67,7 +74,7 @@ class WeightStream {
   StripWriter& strips_;
   Transfer& transfer_;
   std::map<const std::byte*, std::weak_ptr<PinnedRange>> ranges_;  // by their first byte
-  std::shared_ptr<CudaBuffer> arrived_;                            // a piece of rows
+  std::shared_ptr<CudaBuffer> arrived_;                            // a piece of rows of each stream
   std::map<Key, std::shared_ptr<CudaBuffer>> calls_;
   std::list<std::shared_ptr<Copy>> copies_;  // that the thread may not have given to the device
   std::optional<TaskQueue> thread_;          // ends before them
