@@ -15,6 +15,33 @@ std::span<const std::uint32_t> homes_in(const PlanRequest& request) {
 // Starting a copy takes longer than moving so few bytes: those of norms, for example.
 constexpr std::uint64_t kSmallWeightBytes = std::uint64_t{64} << 10U;
 
+// Values in arenas take somewhat more than they have bytes.
+constexpr double kArenaShare = 1.25;
+
+// Returns the most bytes that values and inputs have at once, if nodes run in order.
+double most_value_bytes(const Graph& graph) {
+  std::vector<double> change(graph.nodes().size() + 1, 0);  // before each node
+  std::vector<NodeId> last(graph.tensors().size(), kNone);
+  double bytes = 0;
+  const auto in_arena = [&](TensorId tensor) {
+    const TensorKind kind = graph.tensor(tensor).operand.kind;
+    return kind == TensorKind::value || kind == TensorKind::input;
+  };
+  for (NodeId node = 0; node < graph.nodes().size(); ++node)
+    for (const TensorId input : graph.nodes()[node].inputs)
+      if (input != kNone) last[graph.tensor(input).base] = node;
+  for (TensorId tensor = 0; tensor < graph.tensors().size(); ++tensor) {
+    const TensorInfo& info = graph.tensor(tensor);
+    if (info.base != tensor || !in_arena(tensor)) continue;
+    const auto its = static_cast<double>(info.operand.span_bytes());
+    change[info.producer == kNone ? 0 : info.producer] += its;
+    if (info.producer != kNone && last[tensor] != kNone) change[last[tensor] + 1] -= its;
+  }
+  double most = 0;
+  for (const double each : change) most = std::max(most, bytes += each);
+  return most;
+}
+
 bool has_costs(const PlanRequest& request) { return request.costs.size() == request.devices.size(); }
 
 }  // namespace
@@ -41,9 +68,11 @@ void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
   for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
     if (homes[tensor] != kNone) held[lanes[homes[tensor]].memory] += graph.tensor(tensor).operand.span_bytes();
   // Values are there, too.
+  const auto values = static_cast<std::uint64_t>(kArenaShare * most_value_bytes(graph));
   for (std::size_t device = 0; device < lanes.size(); ++device) {
     const std::uint64_t left = budget_bytes[device] - std::min(budget_bytes[device], held[lanes[device].memory]);
-    lanes[device].window_bytes = std::min(lanes[device].window_bytes, left / 2);
+    const std::uint64_t others = std::min(left / 2, values + devices[device]->weight_copy_bytes());
+    lanes[device].window_bytes = std::min(lanes[device].window_bytes, left - others);
     lanes[device].batch_bytes = std::min(lanes[device].batch_bytes, lanes[device].window_bytes / 4);
   }
 }

@@ -38,6 +38,8 @@ std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const Dev
                      .to_host = costs[device].from_device(),
                      .from_host = costs[device].to_device(),
                      .weights_from_host = costs[device].weights_to_device(),
+                     .reads_beside_weights = costs[device].reads_beside_weights(),
+                     .weights_beside_reads = costs[device].weights_beside_reads(),
                      .links_to_peers = info.links_to_peers && info.memory_pool != kHostPool,
                      .one_way_at_a_time = costs[device].one_way_at_a_time()});
   }
@@ -109,9 +111,23 @@ Span Timeline::compute(std::uint32_t device, double ready_us, double us) {
   const Lane& lane = lanes_[device];
   double& free = resource_free_[lane.resource];
   const double start = std::max(ready_us, free);
-  free = start + lane.launch_us + (start - free > kAwakeUs ? lane.wake_us : 0) + us;
+  free = start + lane.launch_us + (start - free > kAwakeUs ? lane.wake_us : 0);
+  free += lane.to_host.bytes_per_s == 0 ? beside_weights(free, us) : us;
   end_us_ = std::max(end_us_, free);
   return {start, free};
+}
+
+double Timeline::beside_weights(double start, double us) {
+  double slower = 0;
+  for (std::size_t device = 0; device < lanes_.size(); ++device) {
+    const Lane& lane = lanes_[device];
+    // Until the last of them has arrived, or this has ended.
+    const double arriving = std::max(weights_free_[device] - start, 0.0) / lane.weights_beside_reads;
+    const double meanwhile = std::min(arriving, us / lane.reads_beside_weights);
+    slower += meanwhile * (1 - lane.reads_beside_weights);
+    weights_free_[device] += meanwhile * (1 - lane.weights_beside_reads);
+  }
+  return us + slower;
 }
 
 Span Timeline::copy(const LinkRates& link, std::uint64_t bytes, double ready_us, double& link_free) {

@@ -24,12 +24,14 @@ struct Lane {
   LinkRates to_host;     // zero if its memory is the host's
   LinkRates from_host;
   LinkRates weights_from_host;
+  double reads_beside_weights = 1;  // the share of its rate at which the processor reads memory meanwhile
+  double weights_beside_reads = 1;  // and that at which they then travel
   bool links_to_peers = false;
   bool one_way_at_a_time = false;  // its copies to and from the host wait for each other
   // Weights copied to it for a step come in batches of at most this size, so that computing begins before all have
   // arrived. Further ones arrive meanwhile: those that are there or on their way have at most so many bytes.
   std::uint64_t batch_bytes = std::uint64_t{64} << 20U;
-  std::uint64_t window_bytes = std::uint64_t{256} << 20U;
+  std::uint64_t window_bytes = std::uint64_t{512} << 20U;
 };
 
 // Returns one lane per device, in order. Equal ids get equal numbers, in the order of their first device.
@@ -91,6 +93,9 @@ class Timeline {
   [[nodiscard]] double end_us() const { return end_us_; }
 
  private:
+  // Returns how long what reads the host's memory for `us` alone takes beside weights that are on their way, and delays
+  // those.
+  double beside_weights(double start, double us);
   Span copy(const LinkRates& link, std::uint64_t bytes, double ready_us, double& link_free);
 
   std::span<const Lane> lanes_;

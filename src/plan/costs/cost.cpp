@@ -157,6 +157,8 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
   if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
   weights_to_device_ = measured.weights.bytes_per_s > 0 ? measured.weights : to_device_;
+  reads_beside_weights_ = std::min(measured.reads_beside_weights, 1.0);
+  weights_beside_reads_ = std::min(measured.weights_beside_reads, 1.0);
   // If so, both at once take nearly as long as one after the other.
   const double apart_us = to_device_.copy_us(kLongCopyBytes) + from_device_.copy_us(kLongCopyBytes);
   one_way_at_a_time_ =

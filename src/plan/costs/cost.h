@@ -69,6 +69,9 @@ class DeviceCost {
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
   // Copies of weights for the duration of a step.
   [[nodiscard]] const LinkRates& weights_to_device() const { return weights_to_device_; }
+  // The share of its rate at which the processor reads memory meanwhile, and that at which they then travel.
+  [[nodiscard]] double reads_beside_weights() const { return reads_beside_weights_; }
+  [[nodiscard]] double weights_beside_reads() const { return weights_beside_reads_; }
   // Returns whether copies in one direction wait for those in the other.
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
   // Returns whether the device was measured, or its priors are as good as measurements.
@@ -98,6 +101,8 @@ class DeviceCost {
   LinkRates to_device_;
   LinkRates from_device_;
   LinkRates weights_to_device_;
+  double reads_beside_weights_ = 1;
+  double weights_beside_reads_ = 1;
   bool one_way_at_a_time_ = false;
   bool is_measured_;
   bool has_profile_ = false;

@@ -68,7 +68,8 @@ bool is_sound(const DeviceProfile& device) {
   };
   const auto is_choice = [&](const KernelChoice& choice) { return is_work(choice.cost); };
   const auto is_ratio = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
-  return is_ratio(device.few_tokens_ratio) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
+  return is_ratio(device.few_tokens_ratio) && is_ratio(device.reads_beside_weights) &&
+         is_ratio(device.weights_beside_reads) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
          is_time(device.wake_us) && is_time(device.op_us) && is_time(device.checked_s) && is_link(device.to_device) &&
          is_link(device.from_device) && is_link(device.weights) && is_link(device.both_ways) &&
          std::ranges::all_of(device.ops,
@@ -119,6 +120,8 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("to_device", device.to_device);
   visit("from_device", device.from_device);
   visit("weights", device.weights);
+  visit("reads_beside_weights", device.reads_beside_weights);
+  visit("weights_beside_reads", device.weights_beside_reads);
   visit("both_ways", device.both_ways);
   visit("ops", device.ops);
   visit("choices", device.choices);
@@ -165,7 +168,7 @@ Result<Profile> profile_from_json(std::string_view text) {
   if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
   // Fields missing in older files get defaults: not brief, no launch after a pause, no factors of whole steps, no
-  // choices of kernels, no rate of weights, and an unknown time and build.
+  // choices of kernels, no rate of weights or of reads beside them, and an unknown time and build.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());
@@ -176,6 +179,8 @@ Result<Profile> profile_from_json(std::string_view text) {
       device.emplace("many_tokens_ratio", 1.0);
       device.emplace("choices", Json::object());
       device.emplace("weights", field_json::json_of(LinkRates{}));
+      device.emplace("reads_beside_weights", 1.0);
+      device.emplace("weights_beside_reads", 1.0);
     }
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))

@@ -54,7 +54,10 @@ struct DeviceProfile {
   double many_tokens_ratio = 1;
   LinkRates to_device;
   LinkRates from_device;
-  LinkRates weights;    // to the device, of weights in pinned memory; no rate: as to_device
+  LinkRates weights;  // to the device, of weights in pinned memory; no rate: as to_device
+  // The shares of their rates at which the processor reads memory while weights travel, and at which these do.
+  double reads_beside_weights = 1;
+  double weights_beside_reads = 1;
   LinkRates both_ways;  // of equal bytes in both directions at once, until both have arrived
   std::map<std::string, std::vector<MeasuredOp>, std::less<>> ops;  // by kind
   KernelChoices choices;  // the fastest kernels of ops that have several; `ops` are times of these

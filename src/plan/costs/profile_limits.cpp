@@ -138,7 +138,8 @@ UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device) {
   std::size_t refused = keep_possible_starts(profile);
   for (LinkRates* const link : {&profile.to_device, &profile.from_device, &profile.weights, &profile.both_ways})
     refused += keep_possible_link(*link);
-  for (double* const ratio : {&profile.few_tokens_ratio, &profile.many_tokens_ratio})
+  for (double* const ratio : {&profile.few_tokens_ratio, &profile.many_tokens_ratio, &profile.reads_beside_weights,
+                              &profile.weights_beside_reads})
     refused += keep_possible_ratio(*ratio);
   const RecordLimits limits(device, profile);
   for (auto& [kind, points] : profile.ops)

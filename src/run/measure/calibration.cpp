@@ -25,6 +25,8 @@ namespace shunt {
 namespace {
 
 constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
+// What is usual on machines whose link and processors are about as fast as their memory.
+constexpr LinkBench::Shares kUsualShares{.reads = 0.8, .weights = 0.9};
 // If one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
@@ -284,11 +286,19 @@ class Calibration {
     std::uint64_t most = options_.quick ? kLinkSizes[3] : kLinkSizes[4];
     const std::uint64_t available = device_.memory_available().value_or(4 * most);
     while (most * 4 > std::min(available, device_.info().largest_binding_bytes) && most > kLinkSizes[1]) most /= 4;
-    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most));
+    // Weights come from memory, not from a cache, if there is time to pin so much.
+    const std::uint64_t weights = profile_.is_brief ? most : cpu::beyond_cache_bytes();
+    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most, weights));
     SHUNT_TRY_ASSIGN(profile_.to_device, measure_link(*bench, Direction::to_device, most));
     SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
     if (bench->copies_weights()) {
       SHUNT_TRY_ASSIGN(profile_.weights, measure_link(*bench, Direction::weights, most));
+      LinkBench::Shares shares = kUsualShares;
+      if (!profile_.is_brief) {
+        SHUNT_TRY_ASSIGN(shares, bench->measure_side_by_side(profile_.weights));
+      }
+      profile_.reads_beside_weights = shares.reads;
+      profile_.weights_beside_reads = shares.weights;
     }
     SHUNT_TRY_ASSIGN(profile_.both_ways, measure_link(*bench, Direction::both, most));
     return {};

@@ -18,16 +18,27 @@ class LinkBench {
  public:
   enum class Direction : std::uint8_t { to_device, from_device, both, weights };
 
-  // For copies of up to `most_bytes`, a multiple of 4. Errors: those of allocate().
-  [[nodiscard]] static Result<std::unique_ptr<LinkBench>> create(Device& device, std::uint64_t most_bytes);
+  // For copies of up to `most_bytes`, a multiple of 4. Weights are read from `weight_bytes` in turn, or from as much as
+  // the longest copy has. Errors: those of allocate().
+  [[nodiscard]] static Result<std::unique_ptr<LinkBench>> create(Device& device, std::uint64_t most_bytes,
+                                                                 std::uint64_t weight_bytes = 0);
   // Returns whether the device copies weights from pinned memory.
   [[nodiscard]] bool copies_weights() const { return pinned_ != nullptr; }
   // Microseconds that a copy takes by the device's clock; for both directions, until the later one has ended. REQUIRES:
   // bytes <= most_bytes, a multiple of 4; weights only if it copies them.
   [[nodiscard]] Result<double> measure_us(Direction direction, std::uint64_t bytes);
+  // The shares of their rates at which the processor reads memory while weights travel, and at which these do.
+  struct Shares {
+    double reads = 1;
+    double weights = 1;
+  };
+  // `weights`: their rates alone. REQUIRES: it copies weights.
+  [[nodiscard]] Result<Shares> measure_side_by_side(const LinkRates& weights);
 
  private:
   explicit LinkBench(Device& device) : device_(device) {}
+  // Copies weights that were not read lately.
+  [[nodiscard]] Status copy_weights(std::uint64_t bytes);
 
   Device& device_;
   std::unique_ptr<Buffer> down_;
@@ -36,6 +47,7 @@ class LinkBench {
   std::vector<std::byte> host_up_;
   std::vector<std::byte> host_weights_;
   std::unique_ptr<Buffer> weights_;     // the same
+  std::uint64_t next_weight_ = 0;       // the offset of those that are copied next
   std::shared_ptr<const void> pinned_;  // the same; null if the device does not pin it
 };
 

@@ -275,6 +275,31 @@ TEST(DeviceCost, CopiesOfALinkThatGoesOneWayAtATimeWaitForEachOther) {
   EXPECT_NEAR(ends(0.5e9), 2020, 1e-6);
 }
 
+// Both read the host's memory.
+TEST(Timeline, TheProcessorAndWeightsOnTheirWaySlowEachOtherDown) {
+  DeviceInfo info = processor();
+  info.memory_pool = "gpu";
+  DeviceProfile profile = unmeasured(info);
+  profile.weights = {.us = 0, .bytes_per_s = 1e9};
+  profile.reads_beside_weights = 0.8;
+  profile.weights_beside_reads = 0.5;
+  const DeviceCost cost(info, &profile);
+  const Lane lanes[] = {{.pool = 0, .resource = 0},
+                        {.pool = 1,
+                         .resource = 1,
+                         .to_host = {.us = 1, .bytes_per_s = 1e9},
+                         .weights_from_host = cost.weights_to_device(),
+                         .reads_beside_weights = cost.reads_beside_weights(),
+                         .weights_beside_reads = cost.weights_beside_reads()}};
+  Timeline timeline(lanes);
+  EXPECT_EQ(timeline.from_host(1, 1'000'000, 0, Copied::weight).end_us, 1000);
+  EXPECT_EQ(timeline.compute(1, 0, 100).end_us, 100) << "the GPU reads its own memory";
+  EXPECT_NEAR(timeline.compute(0, 0, 400).end_us, 500, 1e-9) << "weights travel all the time";
+  EXPECT_NEAR(timeline.from_host(1, 1'000'000, 0, Copied::weight).end_us, 2250, 1e-9) << "250 us later";
+  EXPECT_NEAR(timeline.compute(0, 500, 4000).end_us, 500 + 4000 + 0.2 * 3500, 1e-9) << "until they have arrived";
+  EXPECT_NEAR(timeline.compute(0, 6000, 100).end_us, 6100, 1e-9) << "later nothing travels";
+}
+
 // Threads that spun for a while have gone to sleep.
 TEST(Timeline, WhatComesAfterAPauseWakesItsDevice) {
   const Lane lanes[] = {{.pool = 0, .resource = 0, .launch_us = 2, .wake_us = 40}};
