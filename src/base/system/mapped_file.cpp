@@ -34,6 +34,35 @@ bool populate([[maybe_unused]] std::span<const std::byte> pages) {
 #endif
 }
 
+constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+
+// Maps a file read-only, where the system can map whole huge pages of it, if it keeps the file in such: Linux does from
+// 6.16 on for ext4, among others, if it is asked for them before it reads the file. Processors read memory faster then.
+// Returns MAP_FAILED as mmap() does.
+void* map_file(int file, std::size_t bytes) {
+  if (bytes < kHugePage) return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  const std::size_t reserved = bytes + kHugePage;
+  void* const space = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  auto* const begin = static_cast<std::byte*>(space);
+  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  void* const mapped = ::mmap(begin + before, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+  if (mapped == MAP_FAILED) {
+    const int why = errno;
+    ::munmap(space, reserved);
+    errno = why;
+    return MAP_FAILED;
+  }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t end = before + (bytes + page - 1) / page * page;
+  if (before != 0) ::munmap(space, before);
+  if (end < reserved) ::munmap(begin + end, reserved - end);
+#if defined(MADV_HUGEPAGE)
+  static_cast<void>(::madvise(mapped, bytes, MADV_HUGEPAGE));
+#endif
+  return mapped;
+}
+
 // Closes the file unless ownership was passed on.
 class Descriptor {
  public:
@@ -61,7 +90,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   if (!S_ISREG(status.st_mode)) return fail(Code::io, fmt::format("{}: not a regular file", path));
   if (status.st_size <= 0) return fail(Code::io, fmt::format("{}: the file is empty", path));
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  void* address = map_file(file.get(), size);
   if (address == MAP_FAILED) return io_error(path, "map the file", errno);
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(address), size);
   auto guard = SigbusGuard::watch(bytes);
