@@ -166,37 +166,53 @@ struct FewTile {
   float* scores = nullptr;  // [kTileKeys, kSlabRows]
 };
 
-// Rows whose products are computed at once.
-constexpr std::size_t kRowsAtOnce = 4;
+// Rows whose products are computed at once: of keys, and of values.
+constexpr std::size_t kRowsAtOnce = HWY_TARGET == HWY_AVX3 ? 8 : 4;
 
-// scores[row] = query[row] . key of the row's head, for one key. Meanwhile, keys two positions further and the value
-// are fetched: reading two places at once, processors use more of their bandwidth.
-template <std::size_t kRows, class Load>
-HWY_INLINE void dot_key(const FewRows& few, const FewTile& tile, std::size_t position) {
-  constexpr std::size_t kOfHead = std::min(kRows, kRowsAtOnce);
-  constexpr std::size_t kHeads = kRowsAtOnce / kOfHead;
+// scores[row] = query[row] . key of the row's head, for kRows rows of kHeads heads, whose keys are at `from`.
+template <std::size_t kRows, std::size_t kHeads, class Load>
+HWY_INLINE void dot_heads(const std::byte* const (&from)[kHeads], const float* HWY_RESTRICT query, std::size_t width,
+                          std::size_t elements, float* HWY_RESTRICT scores) {
+  static_assert(kRows * kHeads % 4 == 0);
   const Floats d;
   const Load load;
+  hn::Vec<Floats> sums[kRows * kHeads / 4][4];
+  for (auto& four : sums)
+    for (auto& sum : four) sum = hn::Zero(d);
+  for (std::size_t i = 0; i < elements; i += Load::kVectors * hn::Lanes(d))
+    for (std::size_t h = 0; h < kHeads; ++h)
+      for (std::size_t v = 0; v < Load::kVectors; ++v) {
+        const auto key = load(from[h], i, v);
+        for (std::size_t r = h * kRows; r < (h + 1) * kRows; ++r)
+          sums[r / 4][r % 4] =
+              hn::MulAdd(hn::Load(d, query + r * width + i + v * hn::Lanes(d)), key, sums[r / 4][r % 4]);
+      }
+  for (std::size_t four = 0; four < kRows * kHeads / 4; ++four) store_sums(sums[four], scores + 4 * four);
+}
+
+// The scores of one key. Meanwhile, keys two positions further and the value are fetched: reading two places at once,
+// processors use more of their bandwidth. Stays a call, as add_columns() does: inlined into a larger function, gcc 12
+// has too few registers and keeps addresses in those of vectors.
+template <std::size_t kRows, class Load>
+HWY_NOINLINE void dot_key(const FewRows& few, const FewTile& tile, std::size_t position) {
+  constexpr std::size_t kOfHead = std::min(kRows, kRowsAtOnce);
+  constexpr std::size_t kHeads = std::max<std::size_t>(1, 4 / kOfHead);
   const std::byte* const key_ahead = tile.keys[std::min(position + 2, tile.end - 1)];
+  const std::byte* const key = tile.keys[position];
+  const std::byte* const value = tile.values[position];
+  const float* query = few.query;
+  float* scores = tile.scores + position * kSlabRows;
   for (std::size_t head = 0; head < few.heads; head += kHeads) {
     const std::byte* from[kHeads];
     for (std::size_t h = 0; h < kHeads; ++h) {
       const std::size_t offset = few.offsets[std::min(head + h, few.heads - 1)];
-      from[h] = tile.keys[position] + offset;
-      prefetch_heads(key_ahead + offset, tile.values[position] + offset, few.bytes);
+      from[h] = key + offset;
+      prefetch_heads(key_ahead + offset, value + offset, few.bytes);
     }
-    for (std::size_t row = head * kRows; row < (head + kHeads) * kRows; row += kRowsAtOnce) {
-      const float* const query = few.query + row * few.width;
-      hn::Vec<Floats> sums[kRowsAtOnce];
-      for (auto& sum : sums) sum = hn::Zero(d);
-      for (std::size_t i = 0; i < few.elements; i += Load::kVectors * hn::Lanes(d))
-        for (std::size_t h = 0; h < kHeads; ++h)
-          for (std::size_t v = 0; v < Load::kVectors; ++v) {
-            const auto key = load(from[h], i, v);
-            for (std::size_t r = h * kOfHead; r < (h + 1) * kOfHead; ++r)
-              sums[r] = hn::MulAdd(hn::Load(d, query + r * few.width + i + v * hn::Lanes(d)), key, sums[r]);
-          }
-      store_sums(sums, tile.scores + position * kSlabRows + row);
+    for (std::size_t row = 0; row < kHeads * kRows; row += kHeads * kOfHead) {
+      dot_heads<kOfHead, kHeads, Load>(from, query, few.width, few.elements, scores);
+      query += kHeads * kOfHead * few.width;
+      scores += kHeads * kOfHead;
     }
   }
 }
@@ -204,16 +220,18 @@ HWY_INLINE void dot_key(const FewRows& few, const FewTile& tile, std::size_t pos
 // sums[row] += scores[row] value, for positions from `begin` to `end` of a tile, and for kVectors of the columns of
 // kRows rows of a head.
 template <std::size_t kRows, std::size_t kVectors, class Load>
-HWY_INLINE void add_columns(const FewRows& few, const FewTile& tile, std::size_t begin, std::size_t end,
-                            std::size_t head, std::size_t row, std::size_t column) {
+HWY_NOINLINE void add_columns(const FewRows& few, const FewTile& tile, std::size_t begin, std::size_t end,
+                              std::size_t head, std::size_t row, std::size_t column) {
   const Floats d;
   const Load load;
   hn::Vec<Floats> found[kRows][kVectors];
   for (auto& of_row : found)
     for (auto& sum : of_row) sum = hn::Zero(d);
-  for (std::size_t j = begin; j < end; ++j) {
-    const std::byte* const from = tile.values[j] + few.offsets[head];
-    const float* const weights = tile.scores + j * kSlabRows + row;
+  const std::size_t offset = few.offsets[head];
+  const std::byte* const* const values = tile.values;
+  const float* weights = tile.scores + begin * kSlabRows + row;
+  for (std::size_t j = begin; j < end; ++j, weights += kSlabRows) {
+    const std::byte* const from = values[j] + offset;
     hn::Vec<Floats> value[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) value[v] = load(from, column, v);
     for (std::size_t r = 0; r < kRows; ++r) {
@@ -222,9 +240,11 @@ HWY_INLINE void add_columns(const FewRows& few, const FewTile& tile, std::size_t
     }
   }
   // The sum of some values is added at once, so that long sums stay precise.
+  const std::size_t width = few.width;
+  float* const sums = few.sums + row * width + column;
   for (std::size_t r = 0; r < kRows; ++r)
     for (std::size_t v = 0; v < kVectors; ++v) {
-      float* const to = few.sums + (row + r) * few.width + column + v * hn::Lanes(d);
+      float* const to = sums + r * width + v * hn::Lanes(d);
       hn::Store(hn::Add(hn::Load(d, to), found[r][v]), d, to);
     }
 }
@@ -236,6 +256,8 @@ template <std::size_t kRows, class Load>
 void see_tiles(const FewRows& few, const FewTile& before, const FewTile& tile) {
   constexpr std::size_t kAtOnce = 16;  // positions
   constexpr std::size_t kOfHead = std::min(kRows, kRowsAtOnce);
+  // Eight rows leave registers for two vectors of each.
+  constexpr std::size_t kVectors = kOfHead > 4 ? 2 : kValueVectors;
   for (std::size_t first = 0; first < kTileKeys; first += kAtOnce) {
     const std::size_t begin = std::max(first, before.begin);
     const std::size_t end = std::min(first + kAtOnce, before.end);
@@ -244,7 +266,7 @@ void see_tiles(const FewRows& few, const FewTile& before, const FewTile& tile) {
       if (begin >= end) continue;
       for (std::size_t head = few.heads * i / kAtOnce; head < few.heads * (i + 1) / kAtOnce; ++head)
         for (std::size_t row = head * kRows; row < (head + 1) * kRows; row += kOfHead)
-          for_each_columns<kValueVectors>(few.elements, [&](auto vectors, std::size_t column) HWY_ATTR {
+          for_each_columns<kVectors>(few.elements, [&](auto vectors, std::size_t column) HWY_ATTR {
             add_columns<kOfHead, vectors, Load>(few, before, begin, end, head, row, column);
           });
     }
