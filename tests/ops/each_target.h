@@ -24,15 +24,17 @@ void for_each_simd_target(Body body) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// Runs a test body with AVX-512 as if the processor had no matrix tiles, and again as if it had no VNNI either; not at
-// all if it has none. REQUIRES: no kernel runs on another thread at the same time.
+// Runs a test body with AVX-512 as if the processor had no matrix tiles, again as if it had no GFNI either, and no
+// VNNI; not at all if it has none. REQUIRES: no kernel runs on another thread at the same time.
 template <class Body>
 void for_each_fewer_features(Body body) {
   CpuFeatures fewer = cpu_features();
-  for (bool* const feature : {&fewer.amx_bf16, &fewer.avx512_vnni}) {
+  for (bool* const feature : {&fewer.amx_bf16, &fewer.gfni, &fewer.avx512_vnni}) {
     if (!*feature) continue;
     *feature = false;
-    SCOPED_TRACE(fewer.avx512_vnni ? "without AMX" : "without AMX and VNNI");
+    SCOPED_TRACE(fewer.gfni          ? "without AMX"
+                 : fewer.avx512_vnni ? "without AMX and GFNI"
+                                     : "without AMX, GFNI and VNNI");
     set_cpu_features_for_test(&fewer);
     hwy::SetSupportedTargetsForTest(HWY_AVX3);
     body();

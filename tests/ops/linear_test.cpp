@@ -17,6 +17,7 @@
 
 #include "ops/simd_targets.h"
 // Must follow simd_targets.h:
+#include "base/system/cpu_features.h"
 #include "hwy/targets.h"
 #include "ops/each_target.h"
 #include "ops/integer_rounding.h"
@@ -359,7 +360,8 @@ INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
 
 // The product of a [rows, k] and a [m, k], both packed.
 std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const Bytes& weight_bytes, std::uint32_t m,
-                           const std::vector<float>& xs, std::uint32_t k, Numerics numerics = Numerics::exact) {
+                           const std::vector<float>& xs, std::uint32_t k, Numerics numerics = Numerics::exact,
+                           std::uint32_t threads = 1) {
   const auto rows = static_cast<std::uint32_t>(xs.size() / k);
   const Operand x = Operand::contiguous(DType::F32, Shape{rows, k});
   const Operand weight = Operand::contiguous(weight_dtype, Shape{m, k}, TensorKind::weight);
@@ -374,8 +376,29 @@ std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const By
   call.inputs = inputs;
   call.output = reinterpret_cast<std::byte*>(out.data());
   call.parameters = &parameters;
-  run_phases(kernel, op, call, 1);
+  run_phases(kernel, op, call, threads);
   return out;
+}
+
+// Weight rows are taken two at a time or one, and bits of quants are unpacked with GFNI or without.
+TEST_P(LinearOf, OneRowHasTheSameBitsForAllThreadsAndWithoutGfni) {
+  const std::uint32_t k = columns_of(GetParam()).back();
+  constexpr std::uint32_t m = 37;
+  std::mt19937 random(7);
+  const Bytes bytes = random_elements(GetParam(), std::uint64_t{m} * k, random);
+  const std::vector<float> x = decoded(DType::F32, random_elements(DType::F32, k, random), k);
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    const auto rounded = [&](std::uint32_t threads) {
+      return product(kernel, GetParam(), bytes, m, x, k, Numerics::automatic, threads);
+    };
+    const std::vector<float> expected = rounded(1);
+    for (const std::uint32_t threads : {2U, 3U, 5U, 9U}) EXPECT_EQ(rounded(threads), expected) << name << threads;
+    CpuFeatures fewer = cpu_features();
+    fewer.gfni = false;
+    set_cpu_features_for_test(&fewer);
+    EXPECT_EQ(rounded(2), expected) << name << " without GFNI";
+    set_cpu_features_for_test(nullptr);
+  });
 }
 
 TEST_P(LinearOf, OneHotRowsReadTheDecodedWeightsExactly) {

@@ -61,6 +61,7 @@ const CpuFeatures& cpu_features() {
 #if defined(__x86_64__)
     found.avx_vnni = __builtin_cpu_supports("avxvnni") != 0;
     found.avx512_vnni = __builtin_cpu_supports("avx512vnni") != 0;
+    found.gfni = __builtin_cpu_supports("gfni") != 0;
     found.amx_bf16 = processor_has_amx_bf16() && system_has_amx();
 #endif
 #if defined(__aarch64__) && defined(__linux__)

@@ -6,6 +6,7 @@ namespace shunt {
 struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512_vnni = false;
+  bool gfni = false;              // products of bytes and matrices of bits
   bool amx_bf16 = false;          // matrix tiles of BF16, and AVX-512's conversions to it
   bool arm_dot_products = false;  // dotprod: sums of four products of bytes
   bool arm_matrices = false;      // i8mm: products of small matrices of bytes

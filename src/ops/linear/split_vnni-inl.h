@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "base/system/cpu_features.h"
 #include "ops/linear/few_tokens-inl.h"
 #include "ops/linear/word_blocking.h"
 #include "ops/quantize/scaled_quants-inl.h"
@@ -21,7 +22,23 @@ namespace HWY_NAMESPACE {
 
 // Whether weights of a dtype are multiplied by SplitX.
 template <DType kDType>
-constexpr bool kSplitsX = NibbleBlocks<kDType>::kElements != 0 || ScaledQuants<kDType>::kElements != 0;
+constexpr bool kSplitsX = NibbleBlocks<kDType>::kElements != 0 || ScaledQuants<kDType, false>::kElements != 0;
+
+// Calls use<Blocks>() with what reads weights of a dtype.
+template <DType kDType, class Use>
+HWY_INLINE void for_split_blocks_of(const Use& use) {
+  if constexpr (NibbleBlocks<kDType>::kElements != 0) {
+    use.template operator()<NibbleBlocks<kDType>>();
+  } else if (cpu_features().gfni) {
+    use.template operator()<ScaledQuants<kDType, true>>();
+  } else {
+    use.template operator()<ScaledQuants<kDType, false>>();
+  }
+}
+
+// Weight rows that are multiplied at once.
+template <class Blocks, std::size_t kTokens>
+constexpr std::size_t kSplitRows = Blocks::kElements == kWordBlock && kTokens == 1 ? 2 : 1;
 
 // Rounds 256 elements of a token row, to the same integers as round_words().
 static HWY_NOINLINE void round_split(const float* x, const SplitX& to, std::size_t row, std::size_t block) {
@@ -89,51 +106,64 @@ HWY_INLINE void multiply_split_part(const Blocks& weight, const std::int8_t* con
   }
 }
 
-// Adds the products of a block of 256 elements.
-template <class Blocks, std::size_t kTokens>
-HWY_INLINE void multiply_scaled_block(const Blocks& weight, const SplitX& x, std::size_t row, std::size_t block,
-                                      ProductVec (&totals)[kTokens]) {
+// Adds the products of a block of 256 elements of each weight row.
+template <class Blocks, std::size_t kRows, std::size_t kTokens>
+HWY_INLINE void multiply_scaled_blocks(const std::byte* const (&from)[kRows], const SplitX& x, std::size_t row,
+                                       std::size_t block, const std::int8_t* bytes,
+                                       ProductVec (&totals)[kRows][kTokens]) {
   const ProductTag d;
-  SplitSums products[kTokens];
+  SplitSums start[kTokens];
   HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-    products[t] = SplitSums::from(_mm512_setzero_si512());
+    start[t] = SplitSums::from(_mm512_setzero_si512());
     if constexpr (Blocks::kCentreBits == 0) continue;
     const std::int32_t* const sums = x.sums(row + t) + 2 * block * SplitX::kSums;
     const __m512i both = _mm512_add_epi32(_mm512_load_si512(sums), _mm512_load_si512(sums + SplitX::kSums));
-    products[t] = SplitSums::from(_mm512_slli_epi32(both, Blocks::kCentreBits));
+    start[t] = SplitSums::from(_mm512_slli_epi32(both, Blocks::kCentreBits));
   }
-  const auto add_part = [&]<int kPart>() HWY_ATTR {
-    const ByteHalves quants = weight.template quants<kPart>();
-    HWY_UNROLL(4)
-    for (std::size_t t = 0; t < kTokens; ++t) products[t].add(quants, x.bytes(row + t, 2 * block + kPart));
-  };
-  add_part.template operator()<0>();
-  add_part.template operator()<1>();
-  const ProductVec scale = weight.scale();
-  HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
-    const ProductVec x_scale = hn::Set(d, x.scales(row + t)[block]);
-    totals[t] = hn::MulAdd(products[t].total(), hn::Mul(scale, x_scale), totals[t]);
-  }
-  if constexpr (Blocks::kHasOffsets) {
-    const ProductVec offsets = weight.offsets();
-    HWY_UNROLL(4)
-    for (std::size_t t = 0; t < kTokens; ++t)
-      totals[t] = hn::MulAdd(offsets, hn::LoadU(d, x.group_sums(row + t) + block * SplitX::kGroupSums), totals[t]);
+  HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) {
+    const Blocks weight(from[r]);
+    SplitSums products[kTokens];
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) products[t] = start[t];
+    const auto add_part = [&]<int kPart>() HWY_ATTR {
+      const ByteHalves quants = weight.template quants<kPart>();
+      HWY_UNROLL(4)
+      for (std::size_t t = 0; t < kTokens; ++t) products[t].add(quants, bytes + (2 * t + kPart) * 2 * kWordElements);
+    };
+    add_part.template operator()<0>();
+    add_part.template operator()<1>();
+    const ProductVec scale = weight.scale();
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
+      const ProductVec factor = hn::Mul(scale, hn::Set(d, x.scales(row + t)[block]));
+      totals[r][t] = Blocks::kNegative ? hn::NegMulAdd(products[t].total(), factor, totals[r][t])
+                                       : hn::MulAdd(products[t].total(), factor, totals[r][t]);
+    }
+    if constexpr (Blocks::kHasOffsets) {
+      const ProductVec offsets = weight.offsets();
+      HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) {
+        const ProductVec sums = hn::LoadU(d, x.group_sums(row + t) + block * SplitX::kGroupSums);
+        totals[r][t] = hn::NegMulAdd(offsets, sums, totals[r][t]);
+      }
+    }
   }
 }
 
-// Adds the products of a weight row with kTokens token rows from `row` on.
-template <DType kDType, std::size_t kTokens>
-HWY_INLINE void multiply_split_row(const std::byte* from, const SplitX& x, std::size_t row, std::size_t k,
-                                   ProductVec (&totals)[kTokens]) {
-  if constexpr (ScaledQuants<kDType>::kElements != 0) {
-    using Blocks = ScaledQuants<kDType>;
-    for (std::size_t block = 0; block < k / Blocks::kElements; ++block, from += Blocks::kBytes) {
-      prefetch(from, Blocks::kBytes);
-      multiply_scaled_block(Blocks(from), x, row, block, totals);
+// Adds the products of weight rows with kTokens token rows from `row` on.
+template <class Blocks, std::size_t kRows, std::size_t kTokens>
+HWY_INLINE void multiply_split_row(const std::byte* const (&rows)[kRows], const SplitX& x, std::size_t row,
+                                   std::size_t k, ProductVec (&totals)[kRows][kTokens]) {
+  if constexpr (Blocks::kElements == kWordBlock) {
+    const std::byte* from[kRows];
+    HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) from[r] = rows[r];
+    const std::int8_t* bytes = x.bytes(row, 0);
+    const std::size_t pitch = x.rows * 2 * kWordBlock;
+    for (std::size_t block = 0; block < k / kWordBlock; ++block, bytes += pitch) {
+      HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) prefetch(from[r], Blocks::kBytes);
+      multiply_scaled_blocks<Blocks>(from, x, row, block, bytes, totals);
+      HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) from[r] += Blocks::kBytes;
     }
   } else {
-    using Blocks = NibbleBlocks<kDType>;
+    static_assert(kRows == 1);
+    const std::byte* from = rows[0];
     const auto multiply_part = [&](const std::byte* blocks, std::size_t part) HWY_ATTR {
       const std::int8_t* bytes[kTokens];
       const std::int32_t* sums[kTokens];
@@ -143,7 +173,7 @@ HWY_INLINE void multiply_split_row(const std::byte* from, const SplitX& x, std::
         sums[t] = x.sums(row + t) + part * SplitX::kSums;
         scales[t] = hn::Set(ProductTag(), x.scales(row + t)[part / 2]);
       }
-      multiply_split_part(Blocks(blocks), bytes, sums, scales, totals);
+      multiply_split_part(Blocks(blocks), bytes, sums, scales, totals[0]);
     };
     const std::size_t whole = k / kWordElements;
     for (std::size_t part = 0; part < whole; ++part, from += Blocks::kBytes) {
