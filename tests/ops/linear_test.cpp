@@ -380,7 +380,7 @@ std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const By
   return out;
 }
 
-// Weight rows are taken two at a time or one, and bits of quants are unpacked with GFNI or without.
+// Several weight rows are taken at a time, and bits of quants are unpacked with GFNI or without.
 TEST_P(LinearOf, OneRowHasTheSameBitsForAllThreadsAndWithoutGfni) {
   const std::uint32_t k = columns_of(GetParam()).back();
   constexpr std::uint32_t m = 37;

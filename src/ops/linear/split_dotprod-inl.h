@@ -35,10 +35,6 @@ HWY_INLINE void for_split_blocks_of(const Use& use) {
   use.template operator()<BlockBytes<kDType>>();
 }
 
-// Weight rows that are multiplied at once.
-template <class Blocks, std::size_t kTokens>
-constexpr std::size_t kSplitRows = 1;
-
 // Where a block of SplitX has the high bytes of sixteen elements, and how far from them the low ones are.
 constexpr std::size_t split_at(std::size_t element) { return element / 32 * 64 + element % 32; }
 inline constexpr std::size_t kSplitLow = 32;
@@ -162,21 +158,20 @@ HWY_INLINE void multiply_split_block(const std::byte* from, const SplitX& x, std
 
 // Adds the products of a weight row with kTokens token rows from `row` on.
 template <class Bytes, std::size_t kTokens>
-HWY_INLINE void multiply_split_row(const std::byte* const (&rows)[1], const SplitX& x, std::size_t row, std::size_t k,
-                                   BlockVec (&totals)[1][kTokens]) {
-  const std::byte* from = rows[0];
+HWY_INLINE void multiply_split_row(const std::byte* from, const SplitX& x, std::size_t row, std::size_t k,
+                                   BlockVec (&totals)[kTokens]) {
   constexpr std::size_t kAtOnce = kWordBlock / Bytes::kElements * Bytes::kBytes;
   const std::size_t whole = k / kWordBlock;
   for (std::size_t block = 0; block < whole; ++block, from += kAtOnce) {
     prefetch(from, kAtOnce);
-    multiply_split_block<Bytes>(from, x, row, block, totals[0]);
+    multiply_split_block<Bytes>(from, x, row, block, totals);
   }
   if constexpr (Bytes::kElements != kWordBlock) {
     if (const std::size_t rest = k % kWordBlock; rest != 0) {
       // Blocks of zeros fill up the last 256 elements.
       alignas(64) std::byte blocks[kAtOnce] = {};
       std::memcpy(blocks, from, rest / Bytes::kElements * Bytes::kBytes);
-      multiply_split_block<Bytes>(blocks, x, row, whole, totals[0]);
+      multiply_split_block<Bytes>(blocks, x, row, whole, totals);
     }
   }
 }

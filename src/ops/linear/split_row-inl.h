@@ -36,47 +36,20 @@ HWY_INLINE bool splits_x(DType weight) {
 }
 
 #if SHUNT_HAS_SPLIT_ROWS
-// Computes kRows weight rows for kTokens token rows from `row` on.
-template <class Blocks, std::size_t kTokens, std::size_t kRows>
-HWY_INLINE void multiply_split_rows_at(const LinearArgs& args, const std::byte* weight, const SplitX& x,
-                                       std::size_t row, const float* const* residual, float* const* out,
-                                       const std::uint64_t (&at)[kRows]) {
-  const BlockTag d;
-  const std::byte* from[kRows];
-  BlockVec totals[kRows][kTokens];
-  HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) {
-    from[r] = weight + at[r] * args.weight_row_bytes;
-    forget_register(from[r]);
-    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[r][t] = hn::Zero(d);
-  }
-  multiply_split_row<Blocks>(from, x, row, args.k, totals);
-  HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) {
-    for (std::size_t t = 0; t < kTokens; ++t) {
-      const float* const add = residual[row + t];
-      out[row + t][at[r]] = hn::GetLane(hn::SumOfLanes(d, totals[r][t])) + (add == nullptr ? 0 : add[at[r]]);
-    }
-  }
-}
-
 // Computes the weight rows of `range` for kTokens token rows from `row` on.
 template <class Blocks, std::size_t kTokens>
 HWY_NOINLINE void multiply_split_rows(const LinearArgs& args, const std::byte* weight, const SplitX& x, std::size_t row,
                                       const float* const* residual, float* const* out, Range range) {
-  constexpr std::size_t kRows = kSplitRows<Blocks, kTokens>;
+  const BlockTag d;
   const std::uint64_t count = range.end - range.begin;
-  std::uint64_t i = 0;
-  for (; i + kRows <= count; i += kRows) {
-    std::uint64_t at[kRows];
-    HWY_UNROLL(2) for (std::size_t r = 0; r < kRows; ++r) {
-      at[r] = range.begin + in_two_streams(i + r, count);
-      forget_register(at[r]);
-    }
-    multiply_split_rows_at<Blocks, kTokens>(args, weight, x, row, residual, out, at);
-  }
-  if constexpr (kRows != 1) {
-    for (; i < count; ++i) {
-      const std::uint64_t at[1] = {range.begin + in_two_streams(i, count)};
-      multiply_split_rows_at<Blocks, kTokens>(args, weight, x, row, residual, out, at);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t r = range.begin + in_two_streams(i, count);
+    BlockVec totals[kTokens];
+    HWY_UNROLL(4) for (std::size_t t = 0; t < kTokens; ++t) totals[t] = hn::Zero(d);
+    multiply_split_row<Blocks>(weight + r * args.weight_row_bytes, x, row, args.k, totals);
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const float* const add = residual[row + t];
+      out[row + t][r] = hn::GetLane(hn::SumOfLanes(d, totals[t])) + (add == nullptr ? 0 : add[r]);
     }
   }
 }
@@ -88,7 +61,12 @@ static HWY_NOINLINE void multiply_split(const LinearArgs& args, const std::byte*
     if constexpr (kSplitsX<kDType>) {
       for_split_blocks_of<kDType>([&]<class Blocks>() {
         for_few_tokens(x.rows, [&]<std::size_t kTokens>(std::size_t t) {
-          multiply_split_rows<Blocks, kTokens>(args, weight, x, t, residual, out, range);
+#if SHUNT_HAS_NIBBLE_BLOCKS
+          if constexpr (Blocks::kElements == kWordBlock)
+            return multiply_scaled_rows<Blocks, kTokens>(args, weight, x, t, residual, out, range);
+          else
+#endif
+            multiply_split_rows<Blocks, kTokens>(args, weight, x, t, residual, out, range);
         });
       });
     }

@@ -73,15 +73,25 @@ struct SplitX {
   [[nodiscard]] std::int32_t* sums(std::size_t row) const {
     return reinterpret_cast<std::int32_t*>(bytes(0, 2 * blocks)) + row * blocks * 2 * kSums;
   }
-  // [blocks][kGroupSums], the sums of sixteen neighbours.
+  // [blocks][kGroupSums], the sums of sixteen neighbours, on Arm. On x86 blocks have digits and block sums instead.
   [[nodiscard]] float* group_sums(std::size_t row) const {
     return reinterpret_cast<float*>(sums(rows)) + row * blocks * kGroupSums;
+  }
+  // [kDigits][kGroupSums], signed digits to the base of 256, the lowest first, of the sums of sixteen integers.
+  [[nodiscard]] std::int8_t* digits(std::size_t row, std::size_t block) const {
+    return reinterpret_cast<std::int8_t*>(group_sums(row) + block * kGroupSums);
+  }
+  // Four numbers, whose sum is minus the sum of a block's integers.
+  [[nodiscard]] std::int32_t* block_sums(std::size_t row, std::size_t block) const {
+    return reinterpret_cast<std::int32_t*>(digits(row, block) + kDigits * kGroupSums);
   }
   // [blocks]
   [[nodiscard]] float* scales(std::size_t row) const { return group_sums(rows) + row * blocks; }
 
   static constexpr std::size_t kSums = kWordElements / 8;
   static constexpr std::size_t kGroupSums = kWordBlock / 16;
+  static constexpr std::size_t kDigits = 3;
+  static_assert(kDigits * kGroupSums + 4 * sizeof(std::int32_t) == kGroupSums * sizeof(float));
 };
 
 // Returns the bytes of `rows` token rows with `k` columns, at least as many as words_bytes().
