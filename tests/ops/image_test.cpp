@@ -89,6 +89,13 @@ std::vector<Convolution> convolutions() {
           {.x = {1, 2, 3, 1100}, .weight = {7, 2, 3, 3}, .padding = {1, 1}},
           {.x = {1, 600, 1, 301}, .weight = {6, 600, 1, 3}, .padding = {0, 1}},
           {.x = {2, 5, 26, 25}, .weight = {20, 5, 1, 1}, .bias = true},
+          // Filters in lanes: several panels, the last of which is not full, and several blocks of products; pixels
+          // that are packed, and more than one batch of them.
+          {.x = {1, 300, 7, 7}, .weight = {75, 300, 1, 1}, .bias = true},
+          {.x = {2, 32, 13, 13}, .weight = {48, 32, 3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+          {.x = {1, 5, 3, 520}, .weight = {64, 5, 1, 1}, .bias = true},
+          {.x = {1, 2, 3, 1100}, .weight = {33, 2, 3, 3}, .padding = {1, 1}, .bias = true},
+          {.x = {2, 34, 3, 3}, .weight = {80, 17, 3, 3}, .padding = {1, 1}, .groups = 2},
           // Planes for each phase of a stride, and for each tap.
           {.x = {1, 3, 30, 31}, .weight = {14, 3, 7, 7}, .stride = {2, 2}, .padding = {3, 3}, .bias = true},
           {.x = {1, 6, 9, 33}, .weight = {8, 6, 1, 1}, .stride = {2, 2}},

@@ -35,6 +35,12 @@ inline Conv2dArgs in_long_rows(Conv2dArgs args) {
   return args;
 }
 
+// Returns whether the result of each filter is a row of which each element is computed from one of each channel.
+inline bool is_one_row(const Conv2dArgs& args) {
+  return args.kernel[0] == 1 && args.kernel[1] == 1 && args.stride[1] == 1 && args.places[0] == 1 &&
+         args.x.extents[2] == 1 && args.places[1] == args.x.extents[3];
+}
+
 // A batch of pixels of the result, and the planes of x that it reads: of each channel one per phase of the stride,
 // which all taps share, or one per tap if that is less. A row of the result and the elements of x under a tap begin
 // `pitch` after the row before, so that all pixels of a batch are one row for the kernel.
@@ -89,6 +95,17 @@ inline ConvBatch conv_batch(const Conv2dArgs& args) {
     return one.channel_floats() * other.rows * other.columns;
   };
   return floats(shared, own) <= floats(own, shared) ? shared : own;
+}
+
+// Returns the floats of the planes of a batch. The last tile reads past the last plane. Packed pixels are padded to
+// whole vectors: at most four to three, and a vector; their tiles, of which there are fewer than kBatchRows / 2, each
+// have a vector to spare.
+inline std::uint64_t conv_plane_floats(const Conv2dArgs& args) {
+  const ConvBatch batch = conv_batch(args);
+  const std::uint64_t plain = args.channels * batch.channel_floats() + kPanelRows;
+  if (!is_one_row(args)) return plain;
+  const std::uint64_t padded = batch.columns + batch.columns / 3 + kRowSlack;
+  return std::max(plain, args.channels * padded + kBatchRows / 2 * kRowSlack);
 }
 
 // Entries of the table of shifts: one for each product, and so many that what follows them is aligned.

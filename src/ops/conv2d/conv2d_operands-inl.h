@@ -63,6 +63,16 @@ HWY_INLINE void zero_floats(std::size_t count, float* out) {
   for (std::size_t i = 0; i < count; ++i) out[i] = 0;
 }
 
+// Calls visit(address) for each cache line of `count` values.
+template <class T, class Visit>
+HWY_INLINE void for_lines(const T* first, std::size_t count, Visit&& visit) {
+  constexpr std::uintptr_t kLine = 64;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(first);
+  const auto* const end = reinterpret_cast<const std::byte*>(first + count);
+  const std::uintptr_t skipped = reinterpret_cast<std::uintptr_t>(bytes) % kLine;
+  for (const std::byte* line = bytes - skipped; line < end; line += kLine) visit(line);
+}
+
 struct ConvOperands {
   const CpuCall& call;
   const Conv2dArgs& args;

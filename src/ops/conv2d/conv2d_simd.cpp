@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/conv2d/conv2d.h"
+#include "ops/conv2d/conv2d_ahead.h"
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
 #include "ops/simd_targets.h"
@@ -11,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ops/conv2d/conv2d_panel-inl.h"
 #include "ops/conv2d/conv2d_rows-inl.h"
 #include "ops/conv2d/conv2d_tile-inl.h"
 
@@ -22,6 +24,8 @@ namespace {
 int run(const CpuCall& call) {
   if (conv_by_rows(call.args<Conv2dArgs>()))
     RowConvolution(call).run();
+  else if (PanelConvolution::suits(call.args<Conv2dArgs>()))
+    PanelConvolution(call).run();
   else
     TiledConvolution(call).run();
   return 0;
@@ -46,9 +50,7 @@ std::uint64_t row_scratch_floats(const Conv2dArgs& args) {
 
 std::uint64_t tile_scratch_floats(const Conv2dArgs& call_args) {
   const Conv2dArgs args = in_long_rows(call_args);
-  // The last tile reads past the last plane.
-  const std::uint64_t planes = args.channels * conv_batch(args).channel_floats() + kPanelRows;
-  return conv_shifts(args) + kBlockRows * (kTileElements + kSumPitch) + planes;
+  return conv_shifts(args) + kBlockRows * (kTileElements + kSumPitch) + Ahead::kFloats + conv_plane_floats(args);
 }
 
 CpuWork work(const OpCall& call, std::uint32_t) {
