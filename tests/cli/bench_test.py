@@ -46,6 +46,18 @@ class Bench(CommandLine):
         self.refused(2, "-c 20 is less than --prompt 8 or --depth 20 and --generate 4", "bench", "model", MODEL, "-c", "20",
                      "--prompt", "8", "--generate", "4", "--depth", "20")
 
+    def test_parts_of_a_hybrid_run_add_up(self):
+        call = ("bench", "hybrid", MODEL, "--prompt", "8", "--generate", "4", "--repetitions", "2", "--strategy", "layers")
+        result = self.data(*call, "--devices", "sim:0,cpu:simd")
+        self.assertEqual(set(result["devices"]), {"sim:0", "cpu:simd"})
+        self.assertGreater(result["host_weight_bytes"], 0)
+        self.assertLess(result["host_weight_bytes"], result["weight_bytes"])
+        for phase in (result["generation"], result["prompt"]):
+            self.assertGreater(phase["us"], 0)
+            self.assertAlmostEqual(sum(part["us"] for part in phase["parts"]) / phase["us"], 1)
+            self.assertEqual(phase["parts"][0]["us"], phase["bound_us"])
+        self.refused(1, "compares one GPU and the processor", *call, *ALONE)
+
     def test_bench_of_ops_has_rates_and_shares(self):
         quick = ("--shape", "micro", "--prompt", "3", "--repetitions", "2", "--threads")
         result = self.data("bench", "ops", "argmax", *quick, "2", "--devices", "cpu")

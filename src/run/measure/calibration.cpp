@@ -26,7 +26,8 @@ namespace {
 
 constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
 // What is usual on machines whose link and processors are about as fast as their memory.
-constexpr LinkBench::Shares kUsualShares{.reads = 0.8, .weights = 0.9};
+constexpr double kUsualReadsBesideWeights = 0.85;
+constexpr double kUsualWeightsBesideReads = 0.9;
 // If one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
@@ -293,12 +294,13 @@ class Calibration {
     SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
     if (bench->copies_weights()) {
       SHUNT_TRY_ASSIGN(profile_.weights, measure_link(*bench, Direction::weights, most));
-      LinkBench::Shares shares = kUsualShares;
+      profile_.reads_beside_weights = kUsualReadsBesideWeights;
+      profile_.weights_beside_reads = kUsualWeightsBesideReads;
       if (!profile_.is_brief) {
-        SHUNT_TRY_ASSIGN(shares, bench->measure_side_by_side(profile_.weights));
+        SHUNT_TRY_ASSIGN(const LinkBench::SideBySide rates, bench->measure_side_by_side());
+        profile_.reads_beside_weights = rates.reads / rates.reads_alone;
+        profile_.weights_beside_reads = rates.weights / rates.weights_alone;
       }
-      profile_.reads_beside_weights = shares.reads;
-      profile_.weights_beside_reads = shares.weights;
     }
     SHUNT_TRY_ASSIGN(profile_.both_ways, measure_link(*bench, Direction::both, most));
     return {};

@@ -37,26 +37,37 @@ Status LinkBench::copy_weights(std::uint64_t bytes) {
   return device_.copy_weight(device_, from, {up_.get(), 0, bytes}, row).wait();
 }
 
-Result<LinkBench::Shares> LinkBench::measure_side_by_side(const LinkRates& weights) {
+Result<LinkBench::SideBySide> LinkBench::measure_side_by_side() {
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(0));
-  const double alone_us = weights.copy_us(up_->bytes());
+  const std::uint64_t bytes = up_->bytes();
   TaskQueue thread(1);
-  Samples of_reads, of_weights;
+  Samples reads_alone, reads, weights_alone, weights;
+  const auto copy = [&](Samples& rates) -> Status {
+    SHUNT_TRY_ASSIGN(const double us, measure_us(Direction::weights, bytes));
+    rates.add(static_cast<double>(bytes) / us * 1e6);
+    return {};
+  };
   for (int i = 0; i < kReads; ++i) {
-    const double alone = limits->read_bytes_per_s();
-    double beside = 0;
-    TaskQueue::Batch reads(1, [&](std::size_t) { beside = limits->read_bytes_per_s(); });
-    thread.start(reads);
-    Result<double> us = 0;
-    while (us && !thread.has_ended(reads)) {
-      us = measure_us(Direction::weights, up_->bytes());
-      if (us && !thread.has_ended(reads)) of_weights.add(alone_us / *us);
+    reads_alone.add(limits->read_bytes_per_s());
+    SHUNT_TRY(copy(weights_alone));
+    double rate = 0;
+    TaskQueue::Batch beside(1, [&](std::size_t) { rate = limits->read_bytes_per_s(); });
+    thread.start(beside);
+    Status status;
+    while (status && !thread.has_ended(beside)) {
+      Samples one;
+      status = copy(one);
+      // The last one ends alone.
+      if (status && !thread.has_ended(beside)) weights.add(one.median());
     }
-    thread.wait(reads);
-    SHUNT_TRY(us);
-    of_reads.add(beside / alone);
+    thread.wait(beside);
+    SHUNT_TRY(status);
+    reads.add(rate);
   }
-  return Shares{.reads = of_reads.median(), .weights = of_weights.empty() ? 1 : of_weights.median()};
+  return SideBySide{.reads_alone = reads_alone.median(),
+                    .reads = reads.median(),
+                    .weights_alone = weights_alone.median(),
+                    .weights = weights.empty() ? weights_alone.median() : weights.median()};
 }
 
 Result<double> LinkBench::measure_us(Direction direction, std::uint64_t bytes) {

@@ -27,13 +27,15 @@ class LinkBench {
   // Microseconds that a copy takes by the device's clock; for both directions, until the later one has ended. REQUIRES:
   // bytes <= most_bytes, a multiple of 4; weights only if it copies them.
   [[nodiscard]] Result<double> measure_us(Direction direction, std::uint64_t bytes);
-  // The shares of their rates at which the processor reads memory while weights travel, and at which these do.
-  struct Shares {
-    double reads = 1;
-    double weights = 1;
+  // Bytes per second: of memory that all of the processor's threads read, and of weights that travel.
+  struct SideBySide {
+    double reads_alone = 0;
+    double reads = 0;  // while weights travel
+    double weights_alone = 0;
+    double weights = 0;  // while the processor reads
   };
-  // `weights`: their rates alone. REQUIRES: it copies weights.
-  [[nodiscard]] Result<Shares> measure_side_by_side(const LinkRates& weights);
+  // REQUIRES: it copies weights.
+  [[nodiscard]] Result<SideBySide> measure_side_by_side();
 
  private:
   explicit LinkBench(Device& device) : device_(device) {}
