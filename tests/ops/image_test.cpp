@@ -94,6 +94,8 @@ std::vector<Convolution> convolutions() {
           {.x = {1, 300, 7, 7}, .weight = {75, 300, 1, 1}, .bias = true},
           {.x = {2, 32, 13, 13}, .weight = {48, 32, 3, 3}, .stride = {2, 2}, .padding = {1, 1}},
           {.x = {1, 5, 3, 520}, .weight = {64, 5, 1, 1}, .bias = true},
+          // The one row of the result is padding.
+          {.x = {1, 40, 1, 7}, .weight = {64, 40, 1, 1}, .stride = {3, 1}, .padding = {1, 0, 0, 0}, .bias = true},
           {.x = {1, 2, 3, 1100}, .weight = {33, 2, 3, 3}, .padding = {1, 1}, .bias = true},
           {.x = {2, 34, 3, 3}, .weight = {80, 17, 3, 3}, .padding = {1, 1}, .groups = 2},
           // Planes for each phase of a stride, and for each tap.

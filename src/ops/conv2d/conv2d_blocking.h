@@ -37,8 +37,8 @@ inline Conv2dArgs in_long_rows(Conv2dArgs args) {
 
 // Returns whether the result of each filter is a row of which each element is computed from one of each channel.
 inline bool is_one_row(const Conv2dArgs& args) {
-  return args.kernel[0] == 1 && args.kernel[1] == 1 && args.stride[1] == 1 && args.places[0] == 1 &&
-         args.x.extents[2] == 1 && args.places[1] == args.x.extents[3];
+  return args.kernel[0] == 1 && args.kernel[1] == 1 && args.stride[1] == 1 && args.padding[0] == 0 &&
+         args.padding[1] == 0 && args.places[0] == 1 && args.x.extents[2] == 1 && args.places[1] == args.x.extents[3];
 }
 
 // A batch of pixels of the result, and the planes of x that it reads: of each channel one per phase of the stride,

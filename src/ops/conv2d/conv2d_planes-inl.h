@@ -92,10 +92,12 @@ class ConvPlanes {
     if (!operands_.plain_x) return;
     const std::uint64_t rows = (part.rows.end - part.rows.begin - 1) * args_.stride[0] +
                                std::uint64_t{args_.kernel[0] - 1} * args_.dilation[0] + 1;
-    const std::uint64_t begin = part.columns.begin * args_.stride[1];
-    const std::uint64_t end =
-        std::min<std::uint64_t>(args_.x.extents[3], (part.columns.end - 1) * args_.stride[1] +
-                                                        std::uint64_t{args_.kernel[1] - 1} * args_.dilation[1] + 1);
+    const auto in_x = [&](std::uint64_t column) { return column - std::min<std::uint64_t>(column, args_.padding[1]); };
+    const std::uint64_t begin = in_x(part.columns.begin * args_.stride[1]);
+    const std::uint64_t last =
+        (part.columns.end - 1) * args_.stride[1] + std::uint64_t{args_.kernel[1] - 1} * args_.dilation[1];
+    const std::uint64_t end = std::min<std::uint64_t>(args_.x.extents[3], in_x(last + 1));
+    if (begin >= end) return;
     for (std::uint64_t i = 0; i < rows; ++i)
       if (const auto row = operands_.row_of(first_of(part, channel), part.rows.begin * args_.stride[0] + i))
         for_lines(reinterpret_cast<const float*>(operands_.call.inputs[0]) + *row + begin, end - begin, visit);

@@ -3,7 +3,8 @@
 // row_products_simd.cpp, once per instruction set.
 //
 // An instruction set has a file with round_split(), which is phase 1; kSplitsX<dtype>; for_split_blocks_of<dtype>();
-// and multiply_split_row(), which adds the products of kSplitRows weight rows to lanes of F32.
+// and multiply_split_row(), which adds the products of weight rows to lanes of F32, or multiply_scaled_rows(), which
+// computes them.
 #if defined(SHUNT_OPS_SPLIT_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_SPLIT_ROW_INL_H_
 #undef SHUNT_OPS_SPLIT_ROW_INL_H_
