@@ -190,7 +190,8 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;
   // Returns whether submissions, writes, and reads of memory that the host cannot address run in the order in which
-  // they are given, so that none needs to wait for the events of those before.
+  // they are given, so that none needs to wait for the events of those before. The time of a submission then counts
+  // from the end of those before. copy_weight() keeps no order with them.
   [[nodiscard]] virtual bool runs_in_order() const { return false; }
   // Has an idle device fetch some of what a program will read, which will be submitted soon. Whatever is submitted ends
   // that. The default does nothing.

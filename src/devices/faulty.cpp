@@ -37,6 +37,7 @@ class FaultyProgram final : public Program {
   [[nodiscard]] bool records() const override { return real_->records(); }
   [[nodiscard]] std::optional<std::uint64_t> op_ns() const override { return real_->op_ns(); }
   [[nodiscard]] Program& real() { return *real_; }
+  [[nodiscard]] const Program& real() const { return *real_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   // The number of ops submitted.
   [[nodiscard]] std::size_t size(const Submission& submission) const { return submission.op ? 1 : ops_; }
@@ -101,7 +102,7 @@ class FaultyDevice final : public Device {
     return real_->pin_host(memory, std::move(owner));
   }
   [[nodiscard]] bool runs_in_order() const override { return real_->runs_in_order(); }
-  void prefetch(const Program& next) override { real_->prefetch(next); }
+  void prefetch(const Program& next) override { real_->prefetch(static_cast<const FaultyProgram&>(next).real()); }
   [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
                                   const MatrixRows& rows) override {
     auto* const faulty = dynamic_cast<FaultyDevice*>(&peer);

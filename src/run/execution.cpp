@@ -11,7 +11,7 @@ namespace {
 // The time to wait for each of several busy devices, in turn.
 constexpr std::chrono::microseconds kGlance{20};
 
-// Reads of more may wait within the call.
+// Reads of much more wait within the call.
 constexpr std::uint64_t kBriefReadBytes = std::uint64_t{1} << 20U;
 
 }  // namespace
@@ -19,6 +19,8 @@ constexpr std::uint64_t kBriefReadBytes = std::uint64_t{1} << 20U;
 Execution::Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited)
     : executable_(executable), submission_(submission), audited_(audited) {
   const std::vector<Step>& steps = executable.plan_.steps;
+  for (const Executable::Prepared& program : executable.programs_)
+    timed_in_ops_.push_back(program.is_timed_in_ops(submission));
   waiting_for_.resize(steps.size());
   waiters_.resize(steps.size());
   started_ns_.resize(steps.size());
@@ -141,10 +143,6 @@ bool Execution::is_audited(const Step& step) const {
          *audited_ < step.first_unit + step.unit_count;
 }
 
-bool Execution::is_timed_in_ops(std::uint32_t step) const {
-  return executable_.programs_[step].is_timed_in_ops(submission_);
-}
-
 bool Execution::is_read_in_order(const Step& step) const {
   const Transfer& transfer = step.transfer;
   return step.kind == Step::Kind::transfer && transfer.copied == Copied::value && transfer.bytes <= kBriefReadBytes &&
@@ -171,6 +169,7 @@ void Execution::start(std::uint32_t step, Phase phase) {
   if (in_flight_on_[worker] == 0) unwatched_[worker] = false;
   if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
   Event event = launch(step, phase);
+  const bool has_failed = event.poll() && !event.status();
   // Nothing throws from here on: work in flight is counted and will complete.
   ++in_flight_;
   ++in_flight_on_[worker];
@@ -178,7 +177,7 @@ void Execution::start(std::uint32_t step, Phase phase) {
     arrive({step, phase, guarded([&] { return status; }, [] { return Status(std::unexpected(out_of_memory())); })});
   });
   for (const std::uint32_t waiter : waiters_[step])
-    if (follows_in_order(waiter, step)) release(waiter);
+    if (!has_failed && follows_in_order(waiter, step)) release(waiter);
 }
 
 std::uint32_t Execution::worker_of(std::uint32_t number, Phase phase) const {

@@ -1,9 +1,9 @@
 // One run of an executable as a completion-driven state machine.
 //
 // A step starts when all steps that it waits for have ended, or run before it on a device that keeps their order.
-// Completions arrive from any thread and are handled by
-// whoever calls advance(), so that one thread can pump all devices. After the first failure, or once the run is
-// interrupted, nothing new starts. The run is done when everything in flight has ended.
+// Completions arrive from any thread and are handled by whoever calls advance(), so that one thread can pump all
+// devices. After the first failure, or once the run is interrupted, nothing new starts. The run is done when everything
+// in flight has ended.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ class Execution {
   };
 
   [[nodiscard]] bool is_audited(const Step& step) const;
-  [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const;
+  [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const { return timed_in_ops_[step]; }
   // Returns whether a device that runs in order reads a value for the host in this step.
   [[nodiscard]] bool is_read_in_order(const Step& step) const;
   // Returns whether a step that waits for another one may be started once that was.
@@ -71,6 +71,7 @@ class Execution {
   Executable& executable_;
   Submission submission_;
   std::optional<std::uint32_t> audited_;
+  std::vector<bool> timed_in_ops_;                   // per step; others may turn the recorder off meanwhile
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
   std::vector<std::uint64_t> started_ns_;

@@ -11,6 +11,7 @@
 #include <random>
 #include <utility>
 
+#include "devices/faulty.h"
 #include "devices/wrapped_device.h"
 #include "run/graphs.h"
 
@@ -271,6 +272,8 @@ TEST(Executable, WhatADeviceRunsInOrderIsGivenToItWithoutWaiting) {
     const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1, 0, 0, 0}});
     EXPECT_EQ(run(*executable, input, 4), expected);
     EXPECT_EQ(gpu.reads_after().front(), in_order ? 0 : 1) << "submissions that had ended before the first value came";
+    EXPECT_EQ(gpu.submissions_after().back(), static_cast<int>(gpu.submissions_after().size()) - 1)
+        << "the last one reads what the processor makes of the one before";
   }
 }
 
@@ -341,6 +344,28 @@ class CopiedWeights final : public WeightSource {
   std::vector<float> values_;
   std::vector<WeightInfo> infos_;
 };
+
+// Its programs are wrapped, too.
+TEST(Executable, AProcessorWithFaultsIsToldAsWell) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {1, 64});
+  const Tensor first = builder.linear(builder.silu(x), builder.weight("w", DType::F32, {64, 64}));
+  builder.output(first);
+  builder.output(builder.silu(first));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph);
+  SeparateDevices machine(1, true);
+  const std::unique_ptr<Device> processor = make_faulty(std::move(machine.owned[0]), nullptr);
+  SeparateDevices apart(2);
+  WorksByItself gpu(*apart.devices[1], machine.recorder);
+  apart.devices = {&gpu, processor.get()};
+  CopiedWeights source(numbers(64 * 64, 5), {64, 64});
+  Stores stores(&source);
+  const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1, 0}});
+  const std::vector<float> input = numbers(64, 3);
+  const std::vector<float> once = run(*executable, input, 1);
+  EXPECT_EQ(run(*executable, input, 1), once);
+}
 
 // Ops whose kernels need scratch memory: some a large block per thread, some one shared block.
 Graph graph_with_scratch() {

@@ -176,6 +176,7 @@ void ThreadPool::work(std::uint32_t thread) {
 
 void ThreadPool::run(Job& job) {
   job_ = &job;
+  end_fetching();
   begin_step(0);
   for (Step step{step_.load(std::memory_order_acquire)}; step.shares() != 0;
        step.word = step_.load(std::memory_order_acquire)) {
@@ -197,6 +198,13 @@ void ThreadPool::fetch(std::span<const Fetched> of_threads) {
   fetching_step_.store(word, std::memory_order_relaxed);
   step_.store(word, std::memory_order_release);
   step_.notify_all();
+}
+
+// Steps of one share would not tell the threads.
+void ThreadPool::end_fetching() {
+  const Step now{step_.load(std::memory_order_relaxed)};
+  if (fetching_step_.load(std::memory_order_relaxed) == now.word)
+    step_.store((now.number() + 1) << kShareBits, std::memory_order_release);
 }
 
 void ThreadPool::fetch_own(std::uint32_t thread, Step step) const {

@@ -106,6 +106,7 @@ class ThreadPool {
   void stop();
   void work(std::uint32_t thread);
   void fetch_own(std::uint32_t thread, Step step) const;
+  void end_fetching();
   void begin_step(std::uint32_t thread);
   void take_shares(Step step, std::uint32_t thread);
   std::uint32_t take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread);

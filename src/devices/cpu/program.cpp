@@ -32,6 +32,7 @@ std::vector<ThreadPool::Fetched> first_reads_of(std::span<const ProgramOp> ops, 
     if (op.call.op != Op::linear || op.call.input(1).kind != TensorKind::weight) continue;
     if (part == ThreadPool::kMostFetched || all >= most) break;
     const std::byte* const weight = address_of(op.inputs[1]);
+    if (weight == nullptr) continue;
     const std::uint64_t bytes = op.inputs[1].bytes;
     for (std::uint64_t thread = 0; thread < threads; ++thread) {
       const std::uint64_t begin = bytes * thread / threads;

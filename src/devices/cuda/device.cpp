@@ -279,7 +279,8 @@ class CudaDevice final : public Device {
     if (Status started = mine.submit(submission); !started)
       return Event(lose(fmt::format("program \"{}\"", mine.name()), std::move(started).error()));
     Event event(this);
-    pending_.push_back({.event = event, .program = &mine, .deadline = deadline_of(submission)});
+    pending_.push_back(
+        {.event = event, .program = &mine, .submission = submission, .deadline = deadline_of(submission)});
     return event;
   }
 
@@ -351,7 +352,8 @@ class CudaDevice final : public Device {
   struct Pending {
     Event event;
     CudaProgram* program = nullptr;
-    Deadline deadline{};
+    Submission submission = {};
+    Deadline deadline{};  // from when it was the first of them
     Arrival arrival{};
 
     [[nodiscard]] int query() const { return program != nullptr ? program->query() : arrival.pinned->query(); }
@@ -360,7 +362,7 @@ class CudaDevice final : public Device {
     }
   };
 
-  // A weight on its way to a step, in the order of the upload stream.
+  // A weight on its way to a step, in the order of copy_weight().
   struct PendingCopy {
     Event event;
     std::shared_ptr<WeightStream::Copy> copy;
@@ -380,6 +382,7 @@ class CudaDevice final : public Device {
     }
     Pending over = std::move(first);
     pending_.pop_front();
+    if (!pending_.empty()) pending_.front().deadline = deadline_of(pending_.front().submission);
     Status ended;
     if (answer == kNotReady)
       ended = lose(over.what(), {Code::timed_out, "not done by its deadline"});

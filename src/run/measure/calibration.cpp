@@ -230,6 +230,10 @@ class Calibration {
     keep_close_link(before.from_device, profile_.from_device);
     keep_close_link(before.weights, profile_.weights);
     keep_close_link(before.both_ways, profile_.both_ways);
+    if (before.weights.bytes_per_s > 0) {
+      profile_.reads_beside_weights = before.reads_beside_weights;
+      profile_.weights_beside_reads = before.weights_beside_reads;
+    }
     return std::move(profile_);
   }
 

@@ -23,11 +23,17 @@ Result<std::unique_ptr<LinkBench>> LinkBench::create(Device& device, std::uint64
   SHUNT_TRY_ASSIGN(bench->up_, device.allocate(most_bytes, BufferUse::values));
   bench->host_down_.resize(most_bytes);
   bench->host_up_.resize(most_bytes);
-  bench->host_weights_.resize(std::max(weight_bytes, most_bytes));
-  bench->weights_ = cpu::wrap_host(bench->host_weights_, nullptr);
-  if (auto pinned = device.pin_host(bench->host_weights_, nullptr)) bench->pinned_ = std::move(*pinned);
+  bench->pin(most_bytes);
+  if (bench->copies_weights() && weight_bytes > most_bytes) bench->pin(weight_bytes);
   SHUNT_TRY(bench->measure_us(Direction::both, most_bytes));  // touches all memory
   return bench;
+}
+
+void LinkBench::pin(std::uint64_t bytes) {
+  pinned_.reset();
+  host_weights_.resize(bytes);
+  weights_ = cpu::wrap_host(host_weights_, nullptr);
+  if (auto pinned = device_.pin_host(host_weights_, nullptr)) pinned_ = std::move(*pinned);
 }
 
 Status LinkBench::copy_weights(std::uint64_t bytes) {
@@ -38,9 +44,12 @@ Status LinkBench::copy_weights(std::uint64_t bytes) {
 }
 
 Result<LinkBench::SideBySide> LinkBench::measure_side_by_side() {
-  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(0));
+  // One core is the device's, whose work is waited for.
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(std::max(usable_cores() - 1, 1U)));
   const std::uint64_t bytes = up_->bytes();
   TaskQueue thread(1);
+  if (thread.threads() == 0)
+    return fail(Code::out_of_memory, "the system gives no thread to read memory beside copies");
   Samples reads_alone, reads, weights_alone, weights;
   const auto copy = [&](Samples& rates) -> Status {
     SHUNT_TRY_ASSIGN(const double us, measure_us(Direction::weights, bytes));

@@ -39,6 +39,8 @@ class LinkBench {
 
  private:
   explicit LinkBench(Device& device) : device_(device) {}
+  // Has the device read so much memory for weights, if it can.
+  void pin(std::uint64_t bytes);
   // Copies weights that were not read lately.
   [[nodiscard]] Status copy_weights(std::uint64_t bytes);
 
