@@ -24,6 +24,8 @@ constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
 // Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
+// Predictions of the whole that exceed the least by no more are as good.
+constexpr double kAlike = 0.02;
 // Shares of a device's memory that may be left free for the weights of a prompt.
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
 // The gain, relative to a step's time, that justifies copying weights in each step.
@@ -238,7 +240,8 @@ Result<PlannedGraph> StepPlanner::plan_one_token() {
   const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
     splits_.assign(splits.begin(), splits.end());
     SHUNT_TRY_ASSIGN(const PlannedGraph one, plan_one_token(share_));
-    return predicted_us(one);
+    SHUNT_TRY_ASSIGN(const Predicted predicted, predict(one));
+    return predicted.us();
   };
   splits_ = choose_splits(request, plan ? &*plan : nullptr, us_of);
   if (splits_.empty()) {
@@ -274,16 +277,17 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 }
 
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
-Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
+Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
   SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
-  return prompt.plan.predicted_us + kAnswer * batch * as_repeated(one).plan.predicted_us;
+  return Predicted{.prompt_us = prompt.plan.predicted_us,
+                   .answer_us = kAnswer * batch * as_repeated(one).plan.predicted_us};
 }
 
 // Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and perhaps all
 // state, so that it need not wait for others in between. Takes what minimizes the time to read a prompt and generate an
-// answer.
+// answer, or the prompt's alone where that makes next to no difference.
 Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
@@ -291,14 +295,18 @@ Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
     });
   };
   if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
-  Result<double> least_us = predicted_us(one);
+  Result<Predicted> best = predict(one);
+  double least_us = best ? best->us() : std::numeric_limits<double>::infinity();
   const double most = share_;
   std::optional<std::string> state_on;
   const auto consider = [&](double share) {
     Result<PlannedGraph> other = plan_one_token(share);
-    const Result<double> us = other ? predicted_us(*other) : std::unexpected(other.error());
-    if (!us || (least_us && *us >= *least_us)) return;
-    least_us = us;
+    Result<Predicted> its = other ? predict(*other) : std::unexpected(other.error());
+    if (!its) return;
+    least_us = std::min(least_us, its->us());
+    const auto is_good = [&](const Predicted& each) { return each.us() <= least_us * (1 + kAlike); };
+    if (!is_good(*its) || (best && is_good(*best) && its->prompt_us >= best->prompt_us)) return;
+    best = std::move(its);
     share_ = share;
     state_on = state_on_;
     one = std::move(*other);

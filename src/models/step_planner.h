@@ -71,7 +71,13 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
   [[nodiscard]] Result<PlannedGraph> with_room(PlannedGraph one);
-  [[nodiscard]] Result<double> predicted_us(const PlannedGraph& one);
+  // The times of a prompt, and of the answer after it.
+  struct Predicted {
+    double prompt_us = 0;
+    double answer_us = 0;
+    [[nodiscard]] double us() const { return prompt_us + answer_us; }
+  };
+  [[nodiscard]] Result<Predicted> predict(const PlannedGraph& one);
 
   const Model& model_;
   const DeviceSnapshot devices_;

@@ -84,7 +84,9 @@ void Simulation::end(std::uint32_t number, double now) {
   TimedStep& step = steps_[number];
   if (step.at_host) {
     step.at_host = false;
-    return keep_going(number, timeline_.from_host(step.device, step.bytes, now, step.copied).end_us);
+    const Span up = timeline_.from_host(step.device, step.bytes, now, step.copied);
+    if (step.span.start_us == now) step.span.start_us = up.start_us;  // it was there already
+    return keep_going(number, up.end_us);
   }
   const std::size_t last = number + 1 < steps_.size() ? steps_[number + 1].first_waiter : waiters_.size();
   for (std::size_t waiter = step.first_waiter; waiter < last; ++waiter)
