@@ -359,7 +359,7 @@ TEST(Executable, AProcessorWithFaultsIsToldAsWell) {
   SeparateDevices apart(2);
   WorksByItself gpu(*apart.devices[1], machine.recorder);
   apart.devices = {&gpu, processor.get()};
-  CopiedWeights source(numbers(64 * 64, 5), {64, 64});
+  CopiedWeights source(numbers(std::size_t{64} * 64, 5), {64, 64});
   Stores stores(&source);
   const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1, 0}});
   const std::vector<float> input = numbers(64, 3);
