@@ -164,7 +164,9 @@ class ExampleMachines : public testing::Test {
            }
            const MemoryUse* use = memory_of(planned.token.plan, "gpu:0");
            expect(use != nullptr && use->weight_bytes > kMost / 3, "the GPU holds what it can");
-           expect(weights_copied(planned.token) == 0, "no weights are copied for a token");
+           // Weights travel while the processor reads others: at 50 GB/s, as the machine's description says.
+           expect(static_cast<double>(weights_copied(planned.token)) <= planned.token.plan.predicted_us * 5e4,
+                  "no more weights are copied for a token than arrive meanwhile");
            for (const Step& step : planned.token.plan.steps)
              expect(step.kind == Step::Kind::compute || step.end_us - step.start_us > 9.9, "a copy takes its latency");
          }},
