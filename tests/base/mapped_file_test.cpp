@@ -50,6 +50,24 @@ TEST(MappedFile, AFileThatShrinksReadsAsZerosAndIsAnIoError) {
   EXPECT_EQ(gone.error().code, Code::io);
 }
 
+// So that the system can map whole huge pages of it.
+TEST(MappedFile, AnyLongFileBeginsAtAHugePage) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+  TestFolder folder;
+  for (const std::size_t bytes : {kHugePage - 1, kHugePage, kHugePage + 1, 2 * kHugePage + 5000}) {
+    const std::string path = folder.file("long");
+    write_bytes(path, std::vector<std::byte>(bytes, std::byte{7}));
+    const auto file = MappedFile::open(path);
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    const std::span<const std::byte> mapped = (*file)->bytes();
+    ASSERT_EQ(mapped.size(), bytes);
+    EXPECT_EQ(count(mapped, std::byte{7}), bytes);
+    if (bytes >= kHugePage) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mapped.data()) % kHugePage, 0U);
+    }
+  }
+}
+
 TEST(MappedFile, StaysBrokenWhenTheFileGrowsAgain) {
   TestFolder folder;
   const std::string path = file_of_sevens(folder);
