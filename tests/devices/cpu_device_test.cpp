@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "devices/cpu/memory.h"
+#include "devices/cpu/program.h"
 #include "devices/discovery/registry.h"
 
 namespace shunt {
@@ -157,6 +158,39 @@ TEST_F(CpuDevices, ServeTwoThreadsWithOneDeviceEach) {
       for (int repeat = 0; repeat < 5000; ++repeat) ASSERT_TRUE(device->submit(**program, {}).wait().has_value());
     });
   for (std::thread& user : users) user.join();
+}
+
+// As long as a core's own cache holds them.
+TEST_F(CpuDevices, FetchTheMatricesThatOpsReadWhole) {
+  const Attributes attributes;
+  const Operand rows = Operand::contiguous(DType::F32, {8, 16}, TensorKind::weight);
+  const Operand id = Operand::contiguous(DType::I32, {1});
+  const Operand x = Operand::contiguous(DType::F32, {1, 16});
+  const Operand sum = Operand::contiguous(DType::F32, {1, 8});
+  const Operand* gathers[] = {&rows, &id};
+  const Operand* adds[] = {&x, &rows, &sum};
+  const auto buffer = *scalar().allocate(4096, BufferUse::values);
+  const auto at = [&](std::uint64_t offset, const Operand& operand) {
+    return Binding{.buffer = buffer.get(), .offset = offset, .bytes = operand.span_bytes()};
+  };
+  const ProgramOp ops[] = {{.call = {Op::gather, &attributes, gathers, &x},
+                            .inputs = {at(0, rows), at(512, id)},
+                            .output = at(1024, x),
+                            .name = "row"},
+                           {.call = {Op::linear_add, &attributes, adds, &sum},
+                            .inputs = {at(1024, x), at(1536, rows), at(2048, sum)},
+                            .output = at(3072, sum),
+                            .name = "sum"}};
+  const auto program = scalar().prepare({.name = "both", .ops = ops});
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  const auto reads = static_cast<const cpu::CpuProgram&>(**program).first_reads();
+  ASSERT_EQ(reads.size(), 2U);
+  const std::byte* const weight = buffer->host().data() + 1536;
+  for (std::size_t thread = 0; thread < 2; ++thread) {
+    EXPECT_EQ(reads[thread][0].data(), weight + 256 * thread);
+    EXPECT_EQ(reads[thread][0].size(), 256U);
+    EXPECT_TRUE(reads[thread][1].empty());
+  }
 }
 
 TEST_F(CpuDevices, SayWhyTheyCannotRunAnOp) {

@@ -22,26 +22,37 @@ std::byte* address_of(const Binding& binding) {
   return binding.buffer == nullptr ? nullptr : binding.buffer->host().data() + binding.offset;
 }
 
+bool is_matrix(const OpCall& call, std::size_t input) {
+  return call.has_input(input) && call.input(input).kind == TensorKind::weight && call.input(input).shape.rank() > 1;
+}
+
+// Returns whether an op reads at least half of its weights, and so may read any part of them.
+bool reads_weights(const OpCall& call) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (is_matrix(call, i)) bytes += call.input(i).span_bytes();
+  return 2 * info_of(call.op).rule->cost(call).bytes_read >= static_cast<double>(bytes);
+}
+
 // Returns which parts of the first matrices each thread reads.
 std::vector<ThreadPool::Fetched> first_reads_of(std::span<const ProgramOp> ops, std::uint32_t threads) {
-  const std::uint64_t most = own_cache_bytes() / 4 * 3;
   std::vector<ThreadPool::Fetched> reads(threads);
-  std::uint64_t all = 0;  // of each thread
+  std::uint64_t left = own_cache_bytes() / 4 * 3;  // of each thread
   std::size_t part = 0;
-  for (const ProgramOp& op : ops) {
-    if (op.call.op != Op::linear || op.call.input(1).kind != TensorKind::weight) continue;
-    if (part == ThreadPool::kMostFetched || all >= most) break;
-    const std::byte* const weight = address_of(op.inputs[1]);
-    if (weight == nullptr) continue;
-    const std::uint64_t bytes = op.inputs[1].bytes;
-    for (std::uint64_t thread = 0; thread < threads; ++thread) {
-      const std::uint64_t begin = bytes * thread / threads;
-      const std::uint64_t size = std::min(bytes * (thread + 1) / threads - begin, most - all);
-      reads[thread][part] = {weight + begin, static_cast<std::size_t>(size)};
+  for (const ProgramOp& op : ops)
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (part == ThreadPool::kMostFetched || left == 0) return reads;
+      const std::byte* const weight = address_of(op.inputs[i]);
+      if (weight == nullptr || !is_matrix(op.call, i) || !reads_weights(op.call)) continue;
+      const std::uint64_t bytes = op.inputs[i].bytes;
+      for (std::uint64_t thread = 0; thread < threads; ++thread) {
+        const std::uint64_t begin = bytes * thread / threads;
+        const std::uint64_t size = std::min(bytes * (thread + 1) / threads - begin, left);
+        reads[thread][part] = {weight + begin, static_cast<std::size_t>(size)};
+      }
+      left -= std::min(bytes / threads, left);
+      ++part;
     }
-    all += std::min(bytes / threads, most - all);
-    ++part;
-  }
   return reads;
 }
 
