@@ -312,7 +312,7 @@ Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
     one = std::move(*other);
   };
   for (const double room : kRooms) consider(most * (1 - room));
-  // Of several devices, the one with most of the weights waits for others most.
+  // The device with most of the weights waits for others most.
   const auto most_weights = std::ranges::max_element(
       one.plan.memory, {}, [](const MemoryUse& use) { return use.pool == kHostPool ? 0 : use.weight_bytes; });
   const auto its_device = std::ranges::find(set_.devices, most_weights->pool,

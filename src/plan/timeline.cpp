@@ -121,7 +121,7 @@ double Timeline::beside_weights(double start, double us) {
   double slower = 0;
   for (std::size_t device = 0; device < lanes_.size(); ++device) {
     const Lane& lane = lanes_[device];
-    // Until the last of them has arrived, or this has ended.
+    // Lasts until the last of them has arrived, or this has ended.
     const double arriving = std::max(weights_free_[device] - start, 0.0) / lane.weights_beside_reads;
     const double meanwhile = std::min(arriving, us / lane.reads_beside_weights);
     slower += meanwhile * (1 - lane.reads_beside_weights);

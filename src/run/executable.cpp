@@ -15,6 +15,9 @@
 namespace shunt {
 namespace {
 
+// Reads of much more wait within the call.
+constexpr std::uint64_t kBriefReadBytes = std::uint64_t{1} << 20U;
+
 // The most bytes of results that a device is asked to bring along; copying more takes longer than another request.
 constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
 
@@ -54,6 +57,7 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
   SHUNT_TRY(check(executable->plan_, executable->graph_));
   executable->choose_layouts();
   SHUNT_TRY(executable->bind_storage());
+  executable->find_reads_in_order();
   executable->name_events();
   SHUNT_TRY(executable->prepare_programs());
   return executable;
@@ -402,6 +406,16 @@ void Executable::record_audit(std::string_view label, std::uint32_t device, std:
                              .failed = !right,
                              .step = submission.step,
                              .plan = plan_number_});
+}
+
+void Executable::find_reads_in_order() {
+  for (const Step& step : plan_.steps) {
+    const Transfer& transfer = step.transfer;
+    reads_in_order_.push_back(step.kind == Step::Kind::transfer && transfer.copied == Copied::value &&
+                              transfer.bytes <= kBriefReadBytes && devices_[transfer.from]->runs_in_order() &&
+                              devices_[transfer.to]->info().memory_pool == kHostPool &&
+                              binding_of(transfer.tensor, transfer.from).buffer->host().empty());
+  }
 }
 
 void Executable::name_events() {

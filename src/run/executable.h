@@ -112,6 +112,8 @@ class Executable {
   [[nodiscard]] Status run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission);
   [[nodiscard]] Result<std::vector<std::byte>> read_tensor(TensorId tensor, std::uint32_t device) const;
   void name_events();
+  // Finds the steps in which a device that runs in order reads a brief value for the host.
+  void find_reads_in_order();
   void record_audit(std::string_view label, std::uint32_t device, std::uint64_t start_ns, const Submission& submission,
                     const Status& right) const;
   // `predicted_us`: 0 if the run was not one as predicted.
@@ -136,6 +138,7 @@ class Executable {
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; for copies by way of the host, once needed
   // One per step: the memory of the weight that it copies, null if it cannot be pinned. Empty: that was not tried yet.
   std::vector<std::optional<std::shared_ptr<const void>>> pinned_;
+  std::vector<bool> reads_in_order_;           // one per step
   std::vector<double> actual_us_;              // one per step
   std::vector<trace::Label> transfer_labels_;  // one per step, 0 for compute
   std::uint32_t runs_ = 0;                     // runs begun

@@ -11,9 +11,6 @@ namespace {
 // The time to wait for each of several busy devices, in turn.
 constexpr std::chrono::microseconds kGlance{20};
 
-// Reads of much more wait within the call.
-constexpr std::uint64_t kBriefReadBytes = std::uint64_t{1} << 20U;
-
 }  // namespace
 
 Execution::Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited)
@@ -73,7 +70,7 @@ void Execution::start_ready() {
         ready_.push_back(number);
         continue;
       }
-      const Phase copy = is_read_in_order(step) ? Phase::to_host : Phase::peer_copy;
+      const Phase copy = executable_.reads_in_order_[number] ? Phase::to_host : Phase::peer_copy;
       start(number, step.kind == Step::Kind::compute ? Phase::compute : copy);
       started = true;
     }
@@ -143,21 +140,13 @@ bool Execution::is_audited(const Step& step) const {
          *audited_ < step.first_unit + step.unit_count;
 }
 
-bool Execution::is_read_in_order(const Step& step) const {
-  const Transfer& transfer = step.transfer;
-  return step.kind == Step::Kind::transfer && transfer.copied == Copied::value && transfer.bytes <= kBriefReadBytes &&
-         executable_.devices_[transfer.from]->runs_in_order() &&
-         executable_.devices_[transfer.to]->info().memory_pool == kHostPool &&
-         executable_.binding_of(transfer.tensor, transfer.from).buffer->host().empty();
-}
-
 bool Execution::follows_in_order(std::uint32_t number, std::uint32_t other_number) const {
   const Step& step = executable_.plan_.steps[number];
   const Step& other = executable_.plan_.steps[other_number];
   if (other.kind != Step::Kind::compute || !executable_.devices_[other.device]->runs_in_order()) return false;
   if (is_audited(other) || is_timed_in_ops(other_number)) return false;
   return step.kind == Step::Kind::compute ? step.device == other.device
-                                          : step.transfer.from == other.device && is_read_in_order(step);
+                                          : step.transfer.from == other.device && executable_.reads_in_order_[number];
 }
 
 void Execution::release(std::uint32_t step) {

@@ -43,8 +43,6 @@ class Execution {
 
   [[nodiscard]] bool is_audited(const Step& step) const;
   [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const { return timed_in_ops_[step]; }
-  // Returns whether a device that runs in order reads a value for the host in this step.
-  [[nodiscard]] bool is_read_in_order(const Step& step) const;
   // Returns whether a step that waits for another one may be started once that was.
   [[nodiscard]] bool follows_in_order(std::uint32_t step, std::uint32_t other) const;
   void start_ready();

@@ -193,18 +193,17 @@ void ThreadPool::fetch(std::span<const Fetched> of_threads) {
       part.begin.store(of_threads[thread][i].data(), std::memory_order_relaxed);
       part.bytes.store(of_threads[thread][i].size(), std::memory_order_relaxed);
     }
-  const Step before{step_.load(std::memory_order_relaxed)};
-  const std::uint64_t word = (before.number() + 1) << kShareBits;
-  fetching_step_.store(word, std::memory_order_relaxed);
-  step_.store(word, std::memory_order_release);
+  const Step idle = Step{step_.load(std::memory_order_relaxed)}.next(0);
+  fetching_step_.store(idle.word, std::memory_order_relaxed);
+  step_.store(idle.word, std::memory_order_release);
   step_.notify_all();
 }
 
-// Steps of one share would not tell the threads.
+// Tells the threads, since steps of one share do not.
 void ThreadPool::end_fetching() {
   const Step now{step_.load(std::memory_order_relaxed)};
   if (fetching_step_.load(std::memory_order_relaxed) == now.word)
-    step_.store((now.number() + 1) << kShareBits, std::memory_order_release);
+    step_.store(now.next(0).word, std::memory_order_release);
 }
 
 void ThreadPool::fetch_own(std::uint32_t thread, Step step) const {
@@ -226,7 +225,7 @@ void ThreadPool::begin_step(std::uint32_t thread) {
   const Step before{step_.load(std::memory_order_relaxed)};
   if (shares == 0 && before.shares() == 0) return;
   ended_.store(0, std::memory_order_relaxed);
-  step_.store(((before.number() + 1) << kShareBits) | shares, std::memory_order_release);
+  step_.store(before.next(shares).word, std::memory_order_release);
   // The end of a job concerns its caller alone.
   if (shares != 0 || thread != 0) step_.notify_all();
 }

@@ -83,12 +83,13 @@ class ThreadPool {
     std::uint64_t word = 0;
     [[nodiscard]] std::uint64_t number() const { return word >> kShareBits; }
     [[nodiscard]] std::uint32_t shares() const { return static_cast<std::uint32_t>(word & kMostShares); }
+    [[nodiscard]] Step next(std::uint32_t its_shares) const { return {((number() + 1) << kShareBits) | its_shares}; }
   };
   // One thread's shares of a step: how many of them have been taken, with the number of the step.
   struct alignas(64) Own {
     std::atomic<std::uint64_t> taken{0};
   };
-  // What a thread fetches. Any mix of two of its values is harmless.
+  // Memory that a thread fetches. Any mix of two of its values is harmless.
   struct alignas(64) Fetching {
     struct Part {
       std::atomic<const std::byte*> begin{nullptr};

@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// What a tile asks for: with every four elements lines[0] and lines[1], of which `step` are new ones.
+// The lines that a tile asks for: lines[0] and lines[1] with every four elements, of which `step` are new.
 struct LinesAhead {
   const std::byte* const* lines;
   std::size_t step;

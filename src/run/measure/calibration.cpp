@@ -25,7 +25,7 @@ namespace shunt {
 namespace {
 
 constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
-// What is usual on machines whose link and processors are about as fast as their memory.
+// Shares that are usual where the link and the processor together are faster than memory.
 constexpr double kUsualReadsBesideWeights = 0.85;
 constexpr double kUsualWeightsBesideReads = 0.9;
 // If one use takes longer, larger shapes of its kind are not measured.

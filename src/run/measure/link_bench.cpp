@@ -51,27 +51,26 @@ Result<LinkBench::SideBySide> LinkBench::measure_side_by_side() {
   if (thread.threads() == 0)
     return fail(Code::out_of_memory, "the system gives no thread to read memory beside copies");
   Samples reads_alone, reads, weights_alone, weights;
-  const auto copy = [&](Samples& rates) -> Status {
+  const auto rate_of_copy = [&]() -> Result<double> {
     SHUNT_TRY_ASSIGN(const double us, measure_us(Direction::weights, bytes));
-    rates.add(static_cast<double>(bytes) / us * 1e6);
-    return {};
+    return static_cast<double>(bytes) / us * 1e6;
   };
   for (int i = 0; i < kReads; ++i) {
     reads_alone.add(limits->read_bytes_per_s());
-    SHUNT_TRY(copy(weights_alone));
-    double rate = 0;
-    TaskQueue::Batch beside(1, [&](std::size_t) { rate = limits->read_bytes_per_s(); });
+    SHUNT_TRY_ASSIGN(const double alone, rate_of_copy());
+    weights_alone.add(alone);
+    double read = 0;
+    TaskQueue::Batch beside(1, [&](std::size_t) { read = limits->read_bytes_per_s(); });
     thread.start(beside);
-    Status status;
-    while (status && !thread.has_ended(beside)) {
-      Samples one;
-      status = copy(one);
+    Result<double> copied = alone;
+    while (copied && !thread.has_ended(beside)) {
+      copied = rate_of_copy();
       // The last one ends alone.
-      if (status && !thread.has_ended(beside)) weights.add(one.median());
+      if (copied && !thread.has_ended(beside)) weights.add(*copied);
     }
     thread.wait(beside);
-    SHUNT_TRY(status);
-    reads.add(rate);
+    SHUNT_TRY(copied);
+    reads.add(read);
   }
   return SideBySide{.reads_alone = reads_alone.median(),
                     .reads = reads.median(),
