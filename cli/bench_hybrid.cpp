@@ -8,10 +8,10 @@
 #include <set>
 
 #include "answers.h"
+#include "bench_steps.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
-#include "models/sampling.h"
 #include "models/session.h"
 #include "options.h"
 #include "output.h"
@@ -35,7 +35,7 @@ struct BenchHybridOptions {
   bool json = false;
 };
 
-// What the machine gives, measured just now or told by drivers; 0: unknown.
+// Rates of the machine, measured just now or reported by drivers; 0: unknown.
 struct Rates {
   LinkBench::SideBySide host;  // bytes/s of the processor's reads and of weights to the GPU
   double gpu_bytes_per_s = 0;  // of its memory
@@ -104,7 +104,7 @@ Weights weights_of(const models::Model& model, const Plan& plan, const Device& g
   const auto& config = model.config();
   const double used = config.experts.count == 0 ? 1 : static_cast<double>(config.experts.used) / config.experts.count;
   for (const WeightInfo& weight : model.weights().weights()) {
-    if (!config.tied_output && weight.name == "token_embd.weight") continue;  // of which few rows are read
+    if (!is_read_whole(model, weight)) continue;
     const double share = weight.name.find("_exps.") != std::string::npos ? used : 1;
     weights.all += share * static_cast<double>(weight.bytes);
     if (weight.shape.rank() > 1) weights.elements += share * static_cast<double>(weight.shape.elements());
@@ -167,14 +167,13 @@ std::vector<Part> parts_of_prompt(const trace::RunTimes& times, const Weights& w
 class HybridBench {
  public:
   HybridBench(const BenchHybridOptions& options, Session& session, const Runtime& runtime)
-      : options_(options), session_(session), runtime_(runtime) {
+      : options_(options),
+        session_(session),
+        runtime_(runtime),
+        text_(random_tokens(std::max(options.prompt, options.generate), session.model().config().vocabulary)) {
     for (const Device* device : opened(runtime).handles())
       if (device->info().is_host_cpu()) processors_.insert(device->info().id);
     for (const WeightInfo& weight : session.model().weights().weights()) weights_.insert(weight.name);
-    models::SplitMix64 random(1);
-    const std::uint32_t vocabulary = session.model().config().vocabulary;
-    while (text_.size() < std::max(options.prompt, options.generate))
-      text_.push_back(static_cast<Token>(random.next() % vocabulary));
   }
 
   // Returns the times of the steps of prompts and of generation, which were run once before.
@@ -185,12 +184,11 @@ class HybridBench {
           "{}, {}", is_prompt ? "prompt" : "generation",
           repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options_.repetitions)));
       if (repetition == 1) runtime_.clear_recording();
-      session_.truncate(0, 0);
-      if (is_prompt)
-        SHUNT_TRY(session_.prefill(0, std::span(text_).first(options_.prompt), {}, Session::Results::candidates));
-      for (std::uint32_t i = 0; !is_prompt && i < options_.generate; ++i) {
-        const BatchToken token{.sequence = 0, .token = text_[i], .wants_logits = true};
-        SHUNT_TRY(session_.decode({&token, 1}, Session::Results::candidates));
+      if (is_prompt) {
+        SHUNT_TRY(time_prompt(session_, std::span(text_).first(options_.prompt)));
+      } else {
+        session_.truncate(0, 0);
+        SHUNT_TRY(time_generation(session_, std::span(text_).first(options_.generate), 1));
       }
     }
     return trace::RunTimes(runtime_.recording(), processors_, weights_);
@@ -200,9 +198,9 @@ class HybridBench {
   const BenchHybridOptions& options_;
   Session& session_;
   const Runtime& runtime_;
+  const std::vector<Token> text_;
   std::set<std::string, std::less<>> processors_;
   std::set<std::string, std::less<>> weights_;
-  std::vector<Token> text_;
   ProgressLine line_;
 };
 
@@ -242,13 +240,19 @@ Status execute(BenchHybridOptions& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+  const std::uint32_t step = session->prompt_step(options.prompt);
+  const auto plans_now = [&]() -> Result<std::array<const Plan*, 2>> {
+    SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
+    SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(step, 1));
+    return std::array{generation, prompt};
+  };
+  SHUNT_TRY_ASSIGN(const auto plans_before, plans_now());
+  SHUNT_TRY(gpu_of(plans_before, *runtime));  // before it takes time
   HybridBench bench(options, *session, *runtime);
   SHUNT_TRY_ASSIGN(const trace::RunTimes prompts, bench.time(true));
   SHUNT_TRY_ASSIGN(const trace::RunTimes tokens, bench.time(false));
-  const std::uint32_t step = session->prompt_step(options.prompt);
-  SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(step, 1));
-  SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
-  const Plan* plans[] = {generation, prompt};
+  SHUNT_TRY_ASSIGN(const auto plans, plans_now());
+  const auto& [generation, prompt] = plans;
   SHUNT_TRY_ASSIGN(Device* const gpu, gpu_of(plans, *runtime));
   SHUNT_TRY_ASSIGN(const Rates rates, measure_rates(*gpu));
   const auto handles = opened(*runtime).handles();

@@ -6,13 +6,12 @@
 #include <array>
 
 #include "answers.h"
-#include "base/stopwatch.h"
 #include "base/system/event_counter.h"
+#include "bench_steps.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
 #include "loading.h"
-#include "models/sampling.h"
 #include "models/step_planner.h"
 #include "options.h"
 #include "output.h"
@@ -44,27 +43,12 @@ struct Measured {
   std::uint32_t threads = 0;                           // those that read memory
 };
 
-// The bytes of weights that a step of generation reads: all but an embedding, of which it reads few rows.
+// The bytes of weights that a step of generation reads.
 std::uint64_t bytes_per_step(const models::Model& model) {
   std::uint64_t bytes = 0;
   for (const WeightInfo& weight : model.weights().weights())
-    if (model.config().tied_output || weight.name != "token_embd.weight") bytes += weight.bytes;
+    if (is_read_whole(model, weight)) bytes += weight.bytes;
   return bytes;
-}
-
-std::vector<Token> random_tokens(std::uint32_t count, std::uint32_t vocabulary) {
-  models::SplitMix64 random(1);
-  std::vector<Token> tokens;
-  for (std::uint32_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.next() % vocabulary));
-  return tokens;
-}
-
-// Measures the tokens per second of a prompt in an empty context. Reads what choosing a next token takes.
-Result<double> time_prompt(Session& session, std::span<const Token> prompt) {
-  session.truncate(0, 0);
-  const Stopwatch watch;
-  SHUNT_TRY(session.prefill(0, prompt, {}, Session::Results::candidates));
-  return static_cast<double>(prompt.size()) / watch.seconds();
 }
 
 // Makes a sequence have the first `depth` tokens of a text of which it has some.
@@ -73,17 +57,6 @@ Status set_depth(Session& session, std::uint32_t sequence, std::span<const Token
   const std::size_t has = session.tokens(sequence).size();
   if (has == depth) return {};
   return session.prefill(sequence, text.first(depth).subspan(has), {}, Session::Results::candidates);
-}
-
-// Measures the tokens per second that all sequences together get one by one. Reads what choosing the next ones takes.
-Result<double> time_generation(Session& session, std::span<const Token> tokens, std::uint32_t sequences) {
-  std::vector<BatchToken> batch(sequences);
-  const Stopwatch watch;
-  for (const Token token : tokens) {
-    for (std::uint32_t i = 0; i < sequences; ++i) batch[i] = {.sequence = i, .token = token, .wants_logits = true};
-    SHUNT_TRY(session.decode(batch, Session::Results::candidates));
-  }
-  return static_cast<double>(tokens.size()) * sequences / watch.seconds();
 }
 
 struct CountedRate {
