@@ -103,9 +103,11 @@ Result<Measured> measure(Session& session, const BenchModelOptions& options) {
   return measured;
 }
 
-// Predicts the tokens per second of generation.
-Result<double> predict_generation(const models::Model& model, const Runtime& runtime,
-                                  const BenchModelOptions& options) {
+// Predicts the tokens per second of generation by `plan`, which is for the middle of the context. On one device a step
+// at another depth is another plan only in its times.
+Result<double> predict_generation(const models::Model& model, const Runtime& runtime, const BenchModelOptions& options,
+                                  const Plan& plan) {
+  if (working_devices(std::array{&plan}).size() > 1) return options.sequences * 1e6 / plan.predicted_us;
   DevicePool device_pool(runtime);
   const auto planner =
       models::StepPlanner::choosing_apis(model, device_pool, options.session, options.depth + options.generate);
@@ -162,7 +164,7 @@ Status execute(BenchModelOptions& options) {
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(options.sequences, options.sequences));
   const Plan* plans[] = {prompt, generation};
   const double predicted_prompt = step / prompt->predicted_us * 1e6;
-  SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
+  SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options, *generation));
   const WeightLoader::Loaded& loaded = session->loaded_weights();
   const double load_rate = loaded.bytes == 0 ? 0 : static_cast<double>(loaded.bytes) / loaded.seconds;
   const std::uint64_t bytes = bytes_per_step(*model) / options.sequences;

@@ -66,7 +66,7 @@ struct SessionOptions {
   std::uint32_t context = 0;
   std::uint32_t max_sequences = 1;
   DType cache_dtype = DType::F16;  // one of cache_dtypes(); Q8_0 for heads of a multiple of 32 elements
-  // Tokens in one step. 0: at most 2048; a prompt is read in steps of 512, or of more where that is predicted to be
+  // Tokens in one step. 0: at most 4096; a prompt is read in steps of 512, or of more where that is predicted to be
   // faster.
   std::uint32_t max_batch_tokens = 0;
   bool fuse = true;  // let devices claim fused ops

@@ -424,7 +424,7 @@ SHUNT_API shunt_code shunt_apply_chat_template(const shunt_model* model, const s
 typedef struct shunt_session_options {
   uint32_t context; /* tokens that each sequence can hold; 0: the model's own, at most 8192 and what fits */
   uint32_t max_sequences;
-  uint32_t max_batch_tokens; /* in one step, at most 2048; 0: chosen for each prompt */
+  uint32_t max_batch_tokens; /* in one step, at most 4096; 0: chosen for each prompt */
   shunt_dtype cache_dtype;   /* F16, BF16, F32 or Q8_0 */
   /* NULL or "auto": by predicted time; "gpu" or "cpu": the first GPU, or the CPU, except for ops it cannot run;
    * "layers": layers in turn on the devices. To use a single device, open the runtime with that device only. */

@@ -10,7 +10,7 @@
 namespace shunt::models {
 
 // The most tokens of a step, and how many one has if neither the user nor the devices ask for something else.
-inline constexpr std::uint32_t kMostStepTokens = 2048;
+inline constexpr std::uint32_t kMostStepTokens = 4096;
 inline constexpr std::uint32_t kUsualStepTokens = 512;
 // Returns how many tokens of a prompt every session with these options can read in one step.
 [[nodiscard]] constexpr std::uint32_t usual_step(const SessionOptions& options) {

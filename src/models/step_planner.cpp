@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "base/checked.h"
 #include "devices/device.h"
 #include "models/gguf/gguf_parse.h"
+#include "plan/problem.h"
+#include "plan/timeline.h"
 #include "run/choose_apis.h"
 #include "run/strategy.h"
 
@@ -24,10 +27,13 @@ constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
 // Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
-// Predictions of the whole that exceed the least by no more are as good.
-constexpr double kAlike = 0.02;
-// Shares of a device's memory that may be left free for the weights of a prompt.
+// The weight of long prompts: if they take half the time, all else may take 1.07 times as long.
+constexpr double kLongPrompts = 0.1;
+// Shares of a device's memory that may be left free for weights that are copied, and parts of the weights there whose
+// memory may be lent to prompts.
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
+constexpr double kUsualPart = 0.25;
+constexpr double kParts[] = {0.125, 0.5};
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
 // A step has twice as many tokens if that saves this share of their time, and takes no longer than
@@ -56,6 +62,22 @@ void take_share(PlanRequest& request, double share) {
           static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
 }
 
+// Returns whether host memory and that of devices both hold weights.
+bool is_divided(const Plan& plan) {
+  const auto holds_weights = [&](bool host) {
+    return std::ranges::any_of(
+        plan.memory, [&](const MemoryUse& use) { return use.weight_bytes != 0 && (use.pool == kHostPool) == host; });
+  };
+  return holds_weights(true) && holds_weights(false);
+}
+
+// Returns the id of the device with most of the weights, which waits for others most. REQUIRES: is_divided(plan).
+std::string waiting_device(const Plan& plan) {
+  const auto most_weights = std::ranges::max_element(
+      plan.memory, {}, [](const MemoryUse& use) { return use.pool == kHostPool ? 0 : use.weight_bytes; });
+  return std::ranges::find(plan.devices, most_weights->pool, &Plan::PlannedDevice::pool)->id;
+}
+
 }  // namespace
 
 Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences) {
@@ -81,7 +103,7 @@ std::unique_ptr<StepPlanner> StepPlanner::choosing_apis(const Model& model, Devi
 Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
-    repeated_ = as_repeated(*one_token_);
+    SHUNT_TRY_ASSIGN(repeated_, as_repeated(*one_token_));
   }
   if (repeated_ && tokens == 1 && outputs <= 1) return *repeated_;
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
@@ -120,7 +142,8 @@ Result<Plan> StepPlanner::estimate(const BucketPlanner& other) {
   splits_ = its.splits_;
   state_on_ = its.state_on_;
   SHUNT_TRY_ASSIGN(const PlannedGraph one, plan_one_token(its.share_));
-  return as_repeated(one).plan;
+  SHUNT_TRY_ASSIGN(PlannedGraph repeated, as_repeated(one));
+  return std::move(repeated.plan);
 }
 
 Result<PredictedWork> StepPlanner::predicted_work() {
@@ -136,6 +159,12 @@ Result<PredictedWork> StepPlanner::predicted_work() {
 // gains enough.
 Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
+  if (lent_ && has_same_tensors) {
+    PlanRequest request = request_for(graph, lent_->homes);
+    request.lent_from.clear();  // this is who it is lent to
+    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
+    return PlannedGraph{.graph = std::move(graph), .plan = std::move(plan), .homes = lent_->homes};
+  }
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (!has_same_tensors) return step;
   std::vector<std::uint32_t> homes = homes_of(one.plan, one.graph);
@@ -156,7 +185,11 @@ PlannedGraph StepPlanner::copying_weights(PlannedGraph step, std::vector<std::ui
 }
 
 // The links are idle while one token's step reads weights where they are.
-PlannedGraph StepPlanner::as_repeated(const PlannedGraph& one) {
+Result<PlannedGraph> StepPlanner::as_repeated(const PlannedGraph& one) {
+  if (lent_) {
+    SHUNT_TRY_ASSIGN(PlannedGraph step, finish(one.graph, &one));
+    return copying_weights(std::move(step), homes_of(one.plan, one.graph));
+  }
   const auto has_weights = [](const MemoryUse& use) { return use.weight_bytes != 0; };
   if (std::ranges::count_if(one.plan.memory, has_weights) < 2) return one;  // nothing to copy
   return copying_weights(one, homes_of(one.plan, one.graph));
@@ -191,6 +224,10 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
                       .fuse = options_.fuse,
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
                       .quarantined = set_.quarantined};
+  if (lent_) {
+    request.lent_from = lent_->from;
+    request.arena_bytes = lent_->arena_bytes;
+  }
   if (options_.strategy == Strategy::layers)
     request.where = GivenPlaces{.device_of_node = place_layers(graph, set_.devices.size()), .compare = true};
   else
@@ -273,55 +310,139 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
     (fits ? share_ : too_much) = more;
     if (fits) one = std::move(larger);
   }
-  return with_room(std::move(one));
+  return balanced(std::move(one));
 }
 
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
-  SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
-  SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
-  return Predicted{.prompt_us = prompt.plan.predicted_us,
-                   .answer_us = kAnswer * batch * as_repeated(one).plan.predicted_us};
+  SHUNT_TRY_ASSIGN(const Plan prompt, prompt_with(one, batch));
+  SHUNT_TRY_ASSIGN(const PlannedGraph repeated, as_repeated(one));
+  return Predicted{.prompt_us = prompt.predicted_us + (lent_ ? lent_->return_us : 0),
+                   .answer_us = kAnswer * batch * repeated.plan.predicted_us};
+}
+
+// Returns what a plan lends if it lends a part of the weights that each GPU holds: some of each layer, so that a prompt
+// finds others while it copies them.
+std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, double part) const {
+  const auto pool_of = [](const Device* device) -> std::string_view { return device->info().memory_pool; };
+  const auto host = std::ranges::find(set_.devices, kHostPool, pool_of);
+  if (host == set_.devices.end()) return std::nullopt;
+  const auto from = static_cast<std::uint32_t>(host - set_.devices.begin());
+  Lent lent{.homes = homes_of(one.plan, one.graph),
+            .from = std::vector<std::uint32_t>(one.graph.tensors().size(), shunt::kNone)};
+  std::vector<const Residence*> held;
+  for (const Residence& residence : one.plan.residences)
+    if (residence.kind == StorageKind::weight && pool_of(set_.devices[residence.device]) != kHostPool &&
+        set_.budgets[residence.device] != kNoBudget)
+      held.push_back(&residence);
+  std::ranges::stable_sort(held, {}, &Residence::first);
+  const std::vector<Lane> lanes = lanes_of(set_.devices, set_.costs);
+  std::vector<double> owed(set_.devices.size(), 0);  // bytes
+  for (const Residence* residence : held) {
+    owed[residence->device] += part * static_cast<double>(residence->bytes);
+    if (2 * owed[residence->device] < static_cast<double>(residence->bytes)) continue;
+    owed[residence->device] -= static_cast<double>(residence->bytes);
+    lent.homes[residence->tensor] = from;
+    lent.from[residence->tensor] = from;
+    lent.return_us += predict_copy(lanes[from], lanes[residence->device], residence->bytes, Copied::weight).us;
+  }
+  return lent;
 }
 
 // Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and perhaps all
-// state, so that it need not wait for others in between. Takes what minimizes the time to read a prompt and generate an
-// answer, or the prompt's alone where that makes next to no difference.
-Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
-  const auto holds_weights = [&](bool host) {
-    return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
-      return use.weight_bytes != 0 && (use.pool == kHostPool) == host;
-    });
-  };
-  if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
-  Result<Predicted> best = predict(one);
-  double least_us = best ? best->us() : std::numeric_limits<double>::infinity();
+// state, so that it need not wait for others in between; or lends the memory of some of them to prompts. Weighs the
+// time of a prompt and an answer, and that of long prompts.
+PlannedGraph StepPlanner::balanced(PlannedGraph one) {
+  if (options_.strategy != Strategy::automatic || !is_divided(one.plan)) return one;
   const double most = share_;
-  std::optional<std::string> state_on;
-  const auto consider = [&](double share) {
-    Result<PlannedGraph> other = plan_one_token(share);
-    Result<Predicted> its = other ? predict(*other) : std::unexpected(other.error());
-    if (!its) return;
-    least_us = std::min(least_us, its->us());
-    const auto is_good = [&](const Predicted& each) { return each.us() <= least_us * (1 + kAlike); };
-    if (!is_good(*its) || (best && is_good(*best) && its->prompt_us >= best->prompt_us)) return;
-    best = std::move(its);
-    share_ = share;
-    state_on = state_on_;
-    one = std::move(*other);
+  const std::optional<std::string> waiting = waiting_device(one.plan);
+  std::optional<Choice> best = choice_of(one, most);
+  const auto consider = [&](double share, double lent_part) {
+    const Result<PlannedGraph> other = plan_one_token(share);
+    if (!other) return;
+    if (lent_part > 0) lent_ = lend(*other, lent_part);
+    std::optional<Choice> its = choice_of(*other, share);
+    lent_.reset();
+    if (its && (!best || its->score < best->score)) best = std::move(its);
   };
-  for (const double room : kRooms) consider(most * (1 - room));
-  // The device with most of the weights waits for others most.
-  const auto most_weights = std::ranges::max_element(
-      one.plan.memory, {}, [](const MemoryUse& use) { return use.pool == kHostPool ? 0 : use.weight_bytes; });
-  const auto its_device = std::ranges::find(set_.devices, most_weights->pool,
-                                            [](const Device* device) { return device->info().memory_pool; });
-  state_on_ = (*its_device)->info().id;
-  consider(most);
-  for (const double room : kRooms) consider(most * (1 - room));
-  state_on_ = std::move(state_on);
-  return one;
+  const bool lends = options_.max_sequences == 1;
+  if (!lends)
+    for (const double room : kRooms) consider(most * (1 - room), 0);
+  state_on_ = waiting;
+  for (const double room : kRooms) {
+    consider(most * (1 - room), 0);
+    if (lends) consider(1 - room, kUsualPart);
+  }
+  for (const double part : kParts)
+    if (best && best->lent) consider(best->share, part);
+  state_on_ = std::nullopt;
+  if (!best) return one;
+  share_ = best->share;
+  state_on_ = std::move(best->state_on);
+  lent_ = std::move(best->lent);
+  return std::move(best->one);
+}
+
+// Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. Returns nothing if
+// there is no memory for any.
+std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& one, double share) {
+  const std::uint32_t usual = std::min(usual_step(options_), context_);
+  std::uint32_t tokens = usual;
+  while (options_.max_batch_tokens == 0 && tokens < kMostStepTokens && 2 * tokens <= context_) tokens *= 2;
+  std::vector<std::pair<std::uint32_t, Plan>> steps;  // of so many tokens
+  const auto us_per_token = [](std::uint32_t of, const Plan& plan) { return plan.predicted_us / of; };
+  for (; tokens >= usual; tokens /= 2) {
+    Result<Plan> step = prompt_with(one, tokens);
+    if (!step || (step->predicted_us > kLongestPromptStepUs && tokens > usual)) continue;
+    if (!steps.empty() && us_per_token(tokens, *step) > us_per_token(steps.back().first, steps.back().second)) break;
+    steps.emplace_back(tokens, *std::move(step));
+  }
+  // The last one is the fastest.
+  for (; !steps.empty(); steps.pop_back()) {
+    auto& [of, step] = steps.back();
+    if (lent_) {
+      lent_->arena_bytes.clear();
+      const Result<PlannedGraph> repeated = as_repeated(one);
+      if (!repeated) return std::nullopt;
+      set_arenas(step, *repeated);
+      Result<Plan> within = prompt_with(one, of);
+      if (!within) continue;
+      step = *std::move(within);
+    }
+    const Result<Predicted> predicted = predict(one);
+    if (!predicted) continue;
+    return Choice{.one = one,
+                  .share = share,
+                  .state_on = state_on_,
+                  .lent = lent_,
+                  .score = predicted->us() * std::pow(us_per_token(of, step), kLongPrompts)};
+  }
+  return std::nullopt;
+}
+
+// Plans a step of a prompt with the weights placed as in `one`.
+Result<Plan> StepPlanner::prompt_with(const PlannedGraph& one, std::uint32_t tokens) {
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, 1));
+  SHUNT_TRY_ASSIGN(PlannedGraph step, with_weights_of(one, std::move(graph)));
+  return std::move(step.plan);
+}
+
+// Gives the arenas of devices with budgets all memory that weights, state and scratch of two steps leave them.
+void StepPlanner::set_arenas(const Plan& prompt, const PlannedGraph& repeated) {
+  lent_->arena_bytes.assign(set_.devices.size(), 0);
+  for (std::uint32_t device = 0; device < set_.devices.size(); ++device) {
+    const DeviceInfo& info = set_.devices[device]->info();
+    if (info.memory_pool == kHostPool || set_.budgets[device] == kNoBudget) continue;
+    std::uint64_t others = std::max(prompt.devices[device].scratch_bytes, repeated.plan.devices[device].scratch_bytes);
+    for (TensorId tensor = 0; tensor < lent_->homes.size(); ++tensor) {
+      const Operand& operand = repeated.graph.tensor(tensor).operand;
+      if (lent_->homes[tensor] == device || (lent_->homes[tensor] != shunt::kNone && is_small_weight(operand)))
+        others += operand.span_bytes();
+    }
+    const std::uint64_t left = set_.budgets[device] - std::min(set_.budgets[device], others);
+    lent_->arena_bytes[device] = std::max(left / info.alignment_bytes, std::uint64_t{1}) * info.alignment_bytes;
+  }
 }
 
 }  // namespace shunt::models

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,14 +64,13 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
   [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
   [[nodiscard]] PlannedGraph copying_weights(PlannedGraph step, std::vector<std::uint32_t> homes);
-  [[nodiscard]] PlannedGraph as_repeated(const PlannedGraph& one);
+  [[nodiscard]] Result<PlannedGraph> as_repeated(const PlannedGraph& one);
   [[nodiscard]] std::uint32_t fastest_step();
   [[nodiscard]] std::optional<double> step_us(std::uint32_t tokens);
   [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);
   [[nodiscard]] std::vector<std::uint32_t> homes_of_state(const Graph& graph) const;
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
-  [[nodiscard]] Result<PlannedGraph> with_room(PlannedGraph one);
   // The times of a prompt, and of the answer after it.
   struct Predicted {
     double prompt_us = 0;
@@ -78,6 +78,26 @@ class StepPlanner final : public BucketPlanner {
     [[nodiscard]] double us() const { return prompt_us + answer_us; }
   };
   [[nodiscard]] Result<Predicted> predict(const PlannedGraph& one);
+  // Weights of GPUs whose memory steps of prompts use, as PlanRequest describes them.
+  struct Lent {
+    std::vector<std::uint32_t> homes;  // in those steps: of all weights and state
+    std::vector<std::uint32_t> from;
+    std::vector<std::uint64_t> arena_bytes;
+    double return_us = 0;  // to copy them to the GPUs again
+  };
+  [[nodiscard]] std::optional<Lent> lend(const PlannedGraph& one, double part) const;
+  // A way to share a device's memory between weights, state and what steps need besides.
+  struct Choice {
+    PlannedGraph one;
+    double share = 1;
+    std::optional<std::string> state_on;
+    std::optional<Lent> lent;
+    double score = 0;  // the least is the best
+  };
+  [[nodiscard]] Result<Plan> prompt_with(const PlannedGraph& one, std::uint32_t tokens);
+  [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
+  [[nodiscard]] std::optional<Choice> choice_of(const PlannedGraph& one, double share);
+  void set_arenas(const Plan& prompt, const PlannedGraph& repeated);
 
   const Model& model_;
   const DeviceSnapshot devices_;
@@ -87,8 +107,9 @@ class StepPlanner final : public BucketPlanner {
   std::uint32_t context_;
   std::optional<PlannedGraph> one_token_;  // says where the weights are
   std::optional<PlannedGraph> repeated_;   // the same step, which may copy some of them
-  double share_ = 1;                       // share of the devices' budgets that one_token_ was planned with
-  std::optional<std::string> state_on_;    // the device that it was to keep all state on
+  std::optional<Lent> lent_;
+  double share_ = 1;                     // share of the devices' budgets that one_token_ was planned with
+  std::optional<std::string> state_on_;  // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
   std::uint32_t fastest_step_ = 0;  // 0: not known yet
 };

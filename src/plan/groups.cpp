@@ -127,7 +127,7 @@ class Grouping {
     const TensorKind kind = graph_.tensor(base).operand.kind;
     const std::uint32_t home = given_.home_of(base);
     // The item must run where its state is; small weights are everywhere.
-    if (home != kNone && (kind == TensorKind::state || given_.is_small_weight(base))) return;
+    if (home != kNone && (kind == TensorKind::state || is_small_weight(given_.graph.tensor(base).operand))) return;
     const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
     if (is_held && number_of_held_[base] == kNone) {
       number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());

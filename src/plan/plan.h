@@ -111,6 +111,7 @@ struct Transfer {
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
   Copied copied = Copied::value;
+  bool stays = false;  // of a weight: the next run finds it there, unless others used the arena meanwhile
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 

@@ -23,6 +23,12 @@ struct Bounded {
   std::string_view memory;  // memory_of() of its devices
   std::uint64_t budget = kNoBudget;
   MemoryUse use;
+  std::uint64_t past_arenas = 0;  // beyond the sizes of arenas that are given
+
+  // Returns the bytes that are too many.
+  [[nodiscard]] std::uint64_t excess() const {
+    return std::max(past_arenas, use.total() - std::min(use.total(), budget));
+  }
 };
 
 // Returns the first memory of which a plan takes more than the least budget of its devices, and what it takes.
@@ -34,6 +40,9 @@ std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request)
     auto its = std::ranges::find(memories, memory_of(info), &Bounded::memory);
     if (its == memories.end()) its = memories.insert(its, {.memory = memory_of(info)});
     its->budget = std::min(its->budget, request.budget_bytes[device]);
+    const std::uint64_t arena = plan.devices[device].arena_bytes;
+    if (!request.arena_bytes.empty() && request.arena_bytes[device] != 0)
+      its->past_arenas = std::max(its->past_arenas, arena - request.arena_bytes[device]);
     if (!counted.insert(info.memory_pool).second) continue;
     const auto use = std::ranges::find(plan.memory, info.memory_pool, &MemoryUse::pool);
     its->use.pool += (its->use.pool.empty() ? "" : ", ") + use->pool;
@@ -42,8 +51,7 @@ std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request)
     its->use.value_bytes += use->value_bytes;
     its->use.scratch_bytes += use->scratch_bytes;
   }
-  const auto over =
-      std::ranges::find_if(memories, [](const Bounded& memory) { return memory.use.total() > memory.budget; });
+  const auto over = std::ranges::find_if(memories, [](const Bounded& memory) { return memory.excess() != 0; });
   return over == memories.end() ? std::nullopt : std::optional(*over);
 }
 
@@ -103,7 +111,7 @@ Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& proble
     std::vector<std::uint64_t> budgets = problem.budget_bytes;
     for (std::size_t device = 0; device < budgets.size(); ++device) {
       if (memory_of(request.devices[device]->info()) != over->memory) continue;
-      const std::uint64_t less = (over->use.total() - over->budget) << static_cast<unsigned>(attempt - 1);
+      const std::uint64_t less = over->excess() << static_cast<unsigned>(attempt - 1);
       budgets[device] = attempt + 1 == kBudgetAttempts ? 0 : budgets[device] - std::min(budgets[device], less);
     }
     problem.set_budgets(std::move(budgets));

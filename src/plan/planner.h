@@ -55,6 +55,11 @@ struct PlanRequest {
   // The bytes that the memory (memory_of()) of each device may give to a plan. Devices that share a memory get the
   // least of theirs. Empty: no limit.
   std::vector<std::uint64_t> budget_bytes = {};
+  // The device that each weight is copied from again after other plans used its memory, which is in the arena of the
+  // device that reads it. kNone: no other plan uses its memory. Empty: all kNone.
+  std::vector<std::uint32_t> lent_from = {};
+  // The size of each device's arena, which other plans use as well; 0 or empty: as large as needed.
+  std::vector<std::uint64_t> arena_bytes = {};
   std::span<const Quarantined> quarantined = {};  // devices that may not be used for now; the plan lists them
 };
 

@@ -15,9 +15,10 @@ namespace {
 
 std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
   if (step.kind == Step::Kind::transfer)
-    return fmt::format("copy {} ({}) from {} to {}", graph.tensor(step.transfer.tensor).name,
+    return fmt::format("copy {} ({}) from {} to {}{}", graph.tensor(step.transfer.tensor).name,
                        in_units(step.transfer.bytes), plan.devices[step.transfer.from].id,
-                       plan.devices[step.transfer.to].id);
+                       plan.devices[step.transfer.to].id,
+                       step.transfer.stays ? ", if others used its memory since the last run" : "");
   return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
 }
 
@@ -93,6 +94,7 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
     json["from"] = plan.devices[step.transfer.from].id;
     json["to"] = plan.devices[step.transfer.to].id;
     json["bytes"] = step.transfer.bytes;
+    json["stays"] = step.transfer.stays;
   }
   return json;
 }

@@ -56,7 +56,9 @@ PlanProblem::PlanProblem(const PlanRequest& request)
                     ? std::optional<CostCache>(std::in_place, devices, costs)
                     : std::nullopt),
       cost_cache(own_cache ? &*own_cache : request.cost_cache),
-      homes(homes_in(request)) {
+      homes(homes_in(request)),
+      lent_from(request.lent_from),
+      arena_bytes(request.arena_bytes) {
   set_budgets(request.budget_bytes);
 }
 
@@ -77,8 +79,7 @@ void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
   }
 }
 
-bool PlanProblem::is_small_weight(TensorId base) const {
-  const Operand& operand = graph.tensor(base).operand;
+bool is_small_weight(const Operand& operand) {
   return operand.kind == TensorKind::weight && operand.span_bytes() <= kSmallWeightBytes;
 }
 

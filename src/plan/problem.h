@@ -13,6 +13,9 @@
 
 namespace shunt {
 
+// Returns whether it is a weight of which each device keeps a copy, wherever its home is.
+[[nodiscard]] bool is_small_weight(const Operand& operand);
+
 struct PlanProblem {
   // REQUIRES: everything that the request points to outlives the problem.
   explicit PlanProblem(const PlanRequest& request);
@@ -25,8 +28,8 @@ struct PlanProblem {
 
   // The device whose memory already holds a base tensor, or kNone.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
-  // Returns whether it is a weight of which each device keeps a copy, wherever its home is.
-  [[nodiscard]] bool is_small_weight(TensorId base) const;
+  // The device that a base tensor is copied from whenever its memory was lent, or kNone.
+  [[nodiscard]] std::uint32_t lender_of(TensorId base) const { return lent_from.empty() ? kNone : lent_from[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.
   [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
   [[nodiscard]] bool is_measured() const;
@@ -39,6 +42,8 @@ struct PlanProblem {
   std::optional<CostCache> own_cache;  // used if the request has none
   CostCache* const cost_cache;
   const std::span<const std::uint32_t> homes;
+  const std::span<const std::uint32_t> lent_from;
+  const std::span<const std::uint64_t> arena_bytes;
   std::vector<std::uint64_t> budget_bytes;
   std::vector<Lane> lanes;  // one per device, with its room for weights that are elsewhere
 };

@@ -47,7 +47,9 @@ class Scheduler {
     std::vector<std::uint64_t> alignment;
     for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
-    for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
+    for (std::size_t index = 0; index < arenas.size(); ++index)
+      plan_.devices[index].arena_bytes =
+          std::max(arenas[index], problem_.arena_bytes.empty() ? 0 : problem_.arena_bytes[index]);
     const double counted_us = plan_.predicted_us = simulate(plan_, problem_.lanes);
     if (plan_.steps.size() > 1) {
       wait_for_users();
@@ -90,11 +92,20 @@ class Scheduler {
     if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
   }
 
+  // Returns the device that has a weight between runs.
+  [[nodiscard]] std::uint32_t home_of(TensorId base) const {
+    const std::uint32_t lender = problem_.lender_of(base);
+    return lender == kNone ? problem_.home_of(base) : lender;
+  }
+
+  // Returns whether the copy of a weight stays where it was copied to until others use its memory.
+  [[nodiscard]] bool is_lent(TensorId base) const { return problem_.lender_of(base) != kNone; }
+
   // Returns the device that a weight is copied from for `device`; kNone: it needs no such copy, or has one.
   [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
-    const std::uint32_t home = problem_.home_of(base);
+    const std::uint32_t home = home_of(base);
     const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    if (home == kNone || !is_weight || problem_.is_small_weight(base) ||
+    if (home == kNone || !is_weight || is_small_weight(graph_.tensor(base).operand) ||
         plan_.devices[home].pool == plan_.devices[device].pool)
       return kNone;
     return index_of(base, device) == kNone ? home : kNone;
@@ -117,7 +128,7 @@ class Scheduler {
       for (const TensorId input : plan_.units[position].inputs) {
         if (input == kNone) continue;
         const TensorId base = graph_.tensor(input).base;
-        if (streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
+        if (!is_lent(base) && streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
         if (!is_value_elsewhere(base, device)) continue;
         const std::uint32_t writer = uses_[copies_[base].front()].writer;
         if (position == begin) awaited.push_back(writer);
@@ -152,18 +163,19 @@ class Scheduler {
       if (home == kNone) continue;
       if (index_of(base, home) == kNone) add_residence(base, home, position);
       const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
+      const bool stays = is_lent(base);
+      const std::uint64_t bytes = graph_.tensor(base).operand.span_bytes();
       const std::uint32_t ended =
-          windows_[device].add(position, graph_.tensor(base).operand.span_bytes(), problem_.lanes[device].window_bytes);
+          stays ? kNone : windows_[device].add(position, bytes, problem_.lanes[device].window_bytes);
       // Those of the stretch itself are there together.
       const std::uint32_t first = ended == kNone ? 0 : std::min(ended + 1, begin);
       plan_.residences[copy].first = first;
+      if (stays) plan_.residences[copy].last = static_cast<std::uint32_t>(plan_.units.size());
       uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
-      plan_.steps.push_back({.kind = Step::Kind::transfer,
-                             .transfer = {.tensor = base,
-                                          .from = home,
-                                          .to = device,
-                                          .bytes = graph_.tensor(base).operand.span_bytes(),
-                                          .copied = Copied::weight}});
+      plan_.steps.push_back(
+          {.kind = Step::Kind::transfer,
+           .transfer = {
+               .tensor = base, .from = home, .to = device, .bytes = bytes, .copied = Copied::weight, .stays = stays}});
       if (first != 0) after(plan_.steps.back(), step_of_unit_[first - 1]);
     }
   }
@@ -293,6 +305,12 @@ class Scheduler {
       MemoryUse& pool = pools[plan_.devices[residence.device].pool];
       if (residence.kind == StorageKind::weight) pool.weight_bytes += residence.bytes;
       if (residence.kind == StorageKind::state) pool.state_bytes += residence.bytes;
+    }
+    for (const Step& step : plan_.steps) {
+      if (!step.transfer.stays) continue;
+      MemoryUse& pool = pools[plan_.devices[step.transfer.to].pool];
+      pool.weight_bytes += step.transfer.bytes;
+      pool.value_bytes -= step.transfer.bytes;
     }
     for (auto& [name, use] : pools) {
       use.pool = name;

@@ -66,6 +66,8 @@ void Simulation::begin(std::uint32_t number, double now) {
   TimedStep& step = steps_[number];
   if (step.from == kNone) {
     step.span = timeline_.compute(step.device, now, step.us);
+  } else if (step.from == step.device) {
+    step.span = {now, now};
   } else {
     step.at_host = goes_through_host(lanes_[step.from], lanes_[step.device]);
     step.span = step.at_host ? timeline_.to_host(step.from, step.bytes, now)
@@ -96,10 +98,12 @@ void Simulation::end(std::uint32_t number, double now) {
 double simulate(Plan& plan, std::span<const Lane> lanes) {
   Simulation simulation(lanes);
   for (const Step& step : plan.steps) {
-    const std::uint32_t number =
-        step.kind == Step::Kind::transfer
-            ? simulation.add_copy(step.transfer.from, step.transfer.to, step.transfer.bytes, step.transfer.copied)
-            : simulation.add_ops(step.device);
+    const Transfer& transfer = step.transfer;
+    // What stays is there already.
+    const std::uint32_t number = step.kind == Step::Kind::transfer
+                                     ? simulation.add_copy(transfer.stays ? transfer.to : transfer.from, transfer.to,
+                                                           transfer.bytes, transfer.copied)
+                                     : simulation.add_ops(step.device);
     for (std::uint32_t i = 0; i < step.unit_count; ++i) {
       const Decision& decision = plan.decisions[step.first_unit + i];
       simulation.take(number, decision.candidates[decision.device].compute_us);

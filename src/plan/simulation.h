@@ -19,7 +19,8 @@ class Simulation {
 
   // Forgets all steps.
   void clear();
-  // Adds a step and returns its number: ops on a device, or a copy between two devices. It waits for nothing yet.
+  // Adds a step and returns its number: ops on a device, or a copy between two devices, which takes no time if they are
+  // one. It waits for nothing yet.
   std::uint32_t add_ops(std::uint32_t device);
   std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Copied what);
   // Adds to the time of a step of ops.

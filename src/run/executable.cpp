@@ -431,7 +431,9 @@ void Executable::name_events() {
 }
 
 void Executable::claim_arenas() {
-  if (!context_.arenas->claim(this)) written_.clear();
+  if (context_.arenas->claim(this)) return;
+  written_.clear();
+  has_lent_weights_ = false;
 }
 
 Status Executable::write_input(TensorId input, std::span<const std::byte> bytes) {
@@ -465,6 +467,7 @@ Status Executable::run(const Submission& submission) {
   claim_arenas();
   Execution execution(*this, sampled, audited);
   const Status status = execution.wait();
+  has_lent_weights_ = status.has_value();
   const bool in_ops =
       std::ranges::any_of(programs_, [&](const Prepared& program) { return program.is_timed_in_ops(sampled); });
   const bool is_as_planned = !audited && !in_ops;

@@ -145,6 +145,7 @@ class Executable {
   std::optional<bool> inspected_;              // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
+  bool has_lent_weights_ = false;  // the arenas have the copies that stay
   // The first bytes of small inputs, as the arenas have them.
   std::map<TensorId, std::vector<std::byte>> written_;
 };

@@ -29,10 +29,15 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
   ready_.reserve(steps.size());
   starting_.reserve(steps.size());
   executable.actual_us_.assign(steps.size(), 0);
-  left_ = static_cast<std::uint32_t>(steps.size());
+  const auto is_done = [&](std::uint32_t step) { return steps[step].transfer.stays && executable.has_lent_weights_; };
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
-    waiting_for_[step] = static_cast<std::uint32_t>(steps[step].after.size());
-    for (const std::uint32_t other : steps[step].after) waiters_[other].push_back(step);
+    if (is_done(step)) continue;
+    ++left_;
+    for (const std::uint32_t other : steps[step].after) {
+      if (is_done(other)) continue;
+      ++waiting_for_[step];
+      waiters_[other].push_back(step);
+    }
     if (waiting_for_[step] == 0) ready_.push_back(step);
     if (steps[step].kind == Step::Kind::compute && executable.devices_[steps[step].device]->info().is_host_cpu())
       on_processors_.push_back(step);
