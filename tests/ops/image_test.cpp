@@ -89,6 +89,8 @@ std::vector<Convolution> convolutions() {
           {.x = {1, 2, 3, 1100}, .weight = {7, 2, 3, 3}, .padding = {1, 1}},
           {.x = {1, 600, 1, 301}, .weight = {6, 600, 1, 3}, .padding = {0, 1}},
           {.x = {2, 5, 26, 25}, .weight = {20, 5, 1, 1}, .bias = true},
+          // Elements of x that are packed while the first filters multiply them, in two blocks of products and filters.
+          {.x = {1, 300, 8, 9}, .weight = {100, 300, 1, 1}, .bias = true},
           // Filters in lanes: several panels, the last of which is not full, and several blocks of products; pixels
           // that are packed, and more than one batch of them.
           {.x = {1, 300, 7, 7}, .weight = {75, 300, 1, 1}, .bias = true},
@@ -101,6 +103,8 @@ std::vector<Convolution> convolutions() {
           // Planes for each phase of a stride, and for each tap.
           {.x = {1, 3, 30, 31}, .weight = {14, 3, 7, 7}, .stride = {2, 2}, .padding = {3, 3}, .bias = true},
           {.x = {1, 6, 9, 33}, .weight = {8, 6, 1, 1}, .stride = {2, 2}},
+          {.x = {1, 2, 3, 2100}, .weight = {8, 2, 3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+          {.x = {1, 2, 4, 9}, .weight = {8, 2, 3, 3}, .stride = {2, 2}, .padding = {1, 6}},
           {.x = {1, 2, 30, 40}, .weight = {6, 2, 2, 3}, .padding = {2, 5}, .dilation = {9, 11}},
           {.x = {1, 2, 40, 60}, .weight = {6, 2, 2, 3}, .stride = {2, 3}, .padding = {1, 4}, .dilation = {9, 11}}};
 }

@@ -20,6 +20,7 @@ class Ahead {
   static constexpr std::size_t kElements = 4;  // for which a tile asks for at most kLines lines
   static constexpr std::size_t kLines = 2;
 
+  static constexpr std::size_t kLineBytes = 64;
   static constexpr std::size_t kSlots = 4096;
   static constexpr std::size_t kFloats = kSlots * sizeof(const std::byte*) / sizeof(float);
 
@@ -27,9 +28,14 @@ class Ahead {
   explicit Ahead(const std::byte** lines) : lines_(lines) {}
 
   void clear() { count_ = 0; }
-  // Adds a line; lines beyond the most are left out.
-  void add(const std::byte* line) {
-    if (count_ < kMostLines) lines_[count_++] = line;
+  // Adds the lines of so many bytes; lines beyond the most are left out.
+  void add(const std::byte* first, std::size_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t before = reinterpret_cast<std::uintptr_t>(first) % kLineBytes;
+    const std::size_t lines = std::min((before + bytes + kLineBytes - 1) / kLineBytes, kMostLines - count_);
+    const std::byte** const out = lines_ + count_;
+    for (std::size_t i = 0; i < lines; ++i) out[i] = first - before + i * kLineBytes;
+    count_ += lines;
   }
 
   // Divides the lines among so many tiles of so many elements. Tiles ask for them at the lowest rate that suffices;

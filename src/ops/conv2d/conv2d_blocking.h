@@ -97,15 +97,16 @@ inline ConvBatch conv_batch(const Conv2dArgs& args) {
   return floats(shared, own) <= floats(own, shared) ? shared : own;
 }
 
-// Returns the floats of the planes of a batch. The last tile reads past the last plane. Packed pixels are padded to
-// whole vectors: at most four to three, and a vector; their tiles, of which there are fewer than kBatchRows / 2, each
-// have a vector to spare.
+// Returns the floats of the planes of a batch. The last tile reads past the last plane. Of pixels of one row there may
+// instead be one packed tile, or all tiles of a batch. The latter are padded to whole vectors: at most four to three,
+// and a vector; there are fewer than kBatchRows / 2, and each has a vector to spare.
 inline std::uint64_t conv_plane_floats(const Conv2dArgs& args) {
   const ConvBatch batch = conv_batch(args);
   const std::uint64_t plain = args.channels * batch.channel_floats() + kPanelRows;
   if (!is_one_row(args)) return plain;
   const std::uint64_t padded = batch.columns + batch.columns / 3 + kRowSlack;
-  return std::max(plain, args.channels * padded + kBatchRows / 2 * kRowSlack);
+  const std::uint64_t tile = std::min<std::uint64_t>(args.channels, kTileElements) * kPanelRows;
+  return std::max({plain, tile, args.channels * padded + kBatchRows / 2 * kRowSlack});
 }
 
 // Entries of the table of shifts: one for each product, and so many that what follows them is aligned.

@@ -59,18 +59,29 @@ HWY_INLINE void copy_every_second(const float* HWY_RESTRICT in, std::size_t coun
   for (std::size_t i = 1; i < count; ++i) out[i] = in[2 * i];
 }
 
-HWY_INLINE void zero_floats(std::size_t count, float* out) {
-  for (std::size_t i = 0; i < count; ++i) out[i] = 0;
+// Splits `count` pairs of floats. The last vectors may overlap those before them.
+HWY_INLINE void split_pairs(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT first,
+                            float* HWY_RESTRICT second) {
+  const auto split = [&](auto d) HWY_ATTR {
+    const std::size_t lanes = hn::Lanes(d);
+    hn::Vec<decltype(d)> even;
+    hn::Vec<decltype(d)> odd;
+    for (std::size_t i = 0; i < count; i += lanes) {
+      const std::size_t at = std::min(i, count - lanes);
+      hn::LoadInterleaved2(d, in + 2 * at, even, odd);
+      hn::StoreU(even, d, first + at);
+      hn::StoreU(odd, d, second + at);
+    }
+  };
+  if (with_vectors(count, split)) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    first[i] = in[2 * i];
+    second[i] = in[2 * i + 1];
+  }
 }
 
-// Calls visit(address) for each cache line of `count` values.
-template <class T, class Visit>
-HWY_INLINE void for_lines(const T* first, std::size_t count, Visit&& visit) {
-  constexpr std::uintptr_t kLine = 64;
-  const auto* const bytes = reinterpret_cast<const std::byte*>(first);
-  const auto* const end = reinterpret_cast<const std::byte*>(first + count);
-  const std::uintptr_t skipped = reinterpret_cast<std::uintptr_t>(bytes) % kLine;
-  for (const std::byte* line = bytes - skipped; line < end; line += kLine) visit(line);
+HWY_INLINE void zero_floats(std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = 0;
 }
 
 struct ConvOperands {
@@ -136,6 +147,38 @@ struct ConvOperands {
     if (first < last)
       read_x(at + (begin + first * stride - padding) * args.x.strides[3], stride, last - first, out + first);
     zero_floats(count - last, out + last);
+  }
+
+  // Copies a row of x with its padding to `planes` rows that are `plane_floats` apart: of each `count` elements a
+  // stride apart, beginning `step` after those of the one before.
+  HWY_INLINE void read_planes(std::uint64_t at, std::uint64_t begin, std::uint64_t step, std::uint64_t planes,
+                              std::size_t count, std::uint64_t plane_floats, float* out) const {
+    if (plain_x && args.stride[1] == 2 && step == 1 && planes == 2)
+      return read_both_phases(at, begin, count, out, out + plane_floats);
+    for (std::uint64_t plane = 0; plane < planes; ++plane)
+      read_padded(at, begin + plane * step, count, out + plane * plane_floats);
+  }
+
+  // Copies elements begin, begin + 2, ... and those after them of a row of x with its padding.
+  HWY_INLINE void read_both_phases(std::uint64_t at, std::uint64_t begin, std::size_t count, float* first,
+                                   float* second) const {
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + at;
+    const auto element = [&](std::uint64_t place) {
+      // Before the first element the difference wraps around to beyond the last.
+      return place - args.padding[1] < args.x.extents[3] ? x[place - args.padding[1]] : 0.0F;
+    };
+    const auto copy = [&](std::size_t i) {
+      first[i] = element(begin + 2 * i);
+      second[i] = element(begin + 2 * i + 1);
+    };
+    // Pairs that are within the row begin at `low`, and end at `high`.
+    const std::uint64_t padding = std::max<std::uint64_t>(args.padding[1], begin) - begin;
+    const std::uint64_t beyond = std::max(args.x.extents[3] + std::uint64_t{args.padding[1]}, begin) - begin;
+    const std::size_t low = std::min<std::uint64_t>(count, (padding + 1) / 2);
+    const std::size_t high = std::clamp<std::uint64_t>(beyond / 2, low, count);
+    for (std::size_t i = 0; i < low; ++i) copy(i);
+    if (low < high) split_pairs(x + (begin + 2 * low - args.padding[1]), high - low, first + low, second + low);
+    for (std::size_t i = high; i < count; ++i) copy(i);
   }
 
   // Asks for the elements of x from `at` on that `count` floats a stride apart span.

@@ -162,6 +162,7 @@ class PanelConvolution {
                                                                          const std::optional<Part>& next) {
       const std::uint64_t first = part.group * filters;
       const Range mine{first + columns.begin * kBlockLanes, first + std::min(filters, columns.end * kBlockLanes)};
+      planes_.copy(part);
       multiply(part, mine, next);
     });
   }
@@ -209,8 +210,8 @@ class PanelConvolution {
     if (!operands_.dense_weight) return;
     const std::size_t bytes = info_of(static_cast<DType>(args_.weight_dtype)).block_bytes;
     for (std::uint64_t f = filters.begin; f < filters.end; ++f)
-      for_lines(operands_.call.inputs[1] + (f * args_.weight_strides[0] + products.begin) * bytes,
-                (products.end - products.begin) * bytes, ask_);
+      ahead_.add(operands_.call.inputs[1] + (f * args_.weight_strides[0] + products.begin) * bytes,
+                 (products.end - products.begin) * bytes);
   }
 
   void ask_results(const Part& part, Range filters) {
@@ -220,14 +221,14 @@ class PanelConvolution {
     for (std::uint64_t f = filters.begin; f < filters.end; ++f)
       for (std::uint64_t run = 0; run < runs; ++run) {
         const std::uint64_t row = (part.image * args_.filters + f) * args_.places[0] + part.rows.begin + run;
-        for_lines(operands_.call.output + (row * args_.places[1] + part.columns.begin) * bytes,
-                  part.pixels() / runs * bytes, ask_);
+        ahead_.add(operands_.call.output + (row * args_.places[1] + part.columns.begin) * bytes,
+                   part.pixels() / runs * bytes);
       }
   }
 
   void ask_planes(const Part& part, Range channels) {
     for (std::uint64_t channel = channels.begin; channel < channels.end; ++channel)
-      planes_.for_each_line(part, channel, ask_);
+      planes_.for_each_row(part, channel, [&](const std::byte* first, std::size_t bytes) { ahead_.add(first, bytes); });
   }
 
   // Packs weights as [products][kPanelFilters]. Filters past the last are zeros.
@@ -317,10 +318,6 @@ class PanelConvolution {
   float* sums_;   // [kBatchRows][kPanelFilters]
   float bias_[kPanelFilters] = {};
   Ahead ahead_;
-  struct Ask {
-    Ahead& ahead;
-    void operator()(const std::byte* line) const { ahead.add(line); }
-  } ask_{ahead_};
   ConvPlanes planes_;
 };
 

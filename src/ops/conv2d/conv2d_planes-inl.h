@@ -60,7 +60,7 @@ class ConvPlanes {
   [[nodiscard]] const std::uint32_t* shifts() const { return shifts_; }
 
   // Calls compute(part, columns, next) for what this thread computes of batches times `columns`: a range of columns
-  // (of filters) of a part. `next` is the part after it, if there is one. The planes hold the part's.
+  // (of filters) of a part. `next` is the part after it, if there is one.
   template <class Compute>
   void for_each_part(std::uint64_t columns, const Compute& compute) {
     const CpuCall& call = operands_.call;
@@ -81,14 +81,13 @@ class ConvPlanes {
       const std::uint64_t end = std::min(columns, begin + (units.end - unit));
       const Part part = part_of(unit / columns);
       unit += end - begin;
-      copy(part);
       compute(part, Range{begin, end}, unit < units.end ? std::optional(part_of(unit / columns)) : std::nullopt);
     }
   }
 
-  // Calls visit(address) for each cache line of x that a part reads.
+  // Calls visit(address, bytes) for each row of x that a part reads.
   template <class Visit>
-  void for_each_line(const Part& part, std::uint64_t channel, Visit&& visit) const {
+  void for_each_row(const Part& part, std::uint64_t channel, const Visit& visit) const {
     if (!operands_.plain_x) return;
     const std::uint64_t rows = (part.rows.end - part.rows.begin - 1) * args_.stride[0] +
                                std::uint64_t{args_.kernel[0] - 1} * args_.dilation[0] + 1;
@@ -100,42 +99,43 @@ class ConvPlanes {
     if (begin >= end) return;
     for (std::uint64_t i = 0; i < rows; ++i)
       if (const auto row = operands_.row_of(first_of(part, channel), part.rows.begin * args_.stride[0] + i))
-        for_lines(reinterpret_cast<const float*>(operands_.call.inputs[0]) + *row + begin, end - begin, visit);
+        visit(operands_.call.inputs[0] + (*row + begin) * sizeof(float), (end - begin) * sizeof(float));
+  }
+
+  // Fills the planes with a part's.
+  void copy(const Part& part) {
+    if (packed_ != 0) return pack(part);
+    const std::uint64_t step_y = batch_.shared ? 1 : args_.dilation[0];
+    for (std::uint64_t channel = 0; channel < args_.channels; ++channel) {
+      const std::uint64_t from = first_of(part, channel);
+      float* out = planes_ + channel * batch_.channel_floats();
+      for (std::uint64_t i = 0; i < batch_.planes[0]; ++i, out += batch_.planes[1] * batch_.plane_floats())
+        copy_planes(from, part, i * step_y, out);
+    }
+  }
+
+  // Returns where in x the first pixel of a part is, of a channel of the part's group.
+  [[nodiscard]] std::uint64_t first_of(const Part& part, std::uint64_t channel) const {
+    return part.image * args_.x.strides[0] + (part.group * args_.channels + channel) * args_.x.strides[1];
   }
 
  private:
   static constexpr std::uint64_t kChannelsAhead = 2;
 
-  [[nodiscard]] std::uint64_t first_of(const Part& part, std::uint64_t channel) const {
-    return part.image * args_.x.strides[0] + (part.group * args_.channels + channel) * args_.x.strides[1];
-  }
-
-  void copy(const Part& part) {
-    if (packed_ != 0) return pack(part);
-    const std::uint64_t step_y = batch_.shared ? 1 : args_.dilation[0];
-    const std::uint64_t step_x = batch_.shared ? 1 : args_.dilation[1];
-    for (std::uint64_t channel = 0; channel < args_.channels; ++channel) {
-      const std::uint64_t from = first_of(part, channel);
-      float* out = planes_ + channel * batch_.channel_floats();
-      for (std::uint64_t i = 0; i < batch_.planes[0]; ++i)
-        for (std::uint64_t j = 0; j < batch_.planes[1]; ++j, out += batch_.plane_floats())
-          copy_plane(from, part, i * step_y, j * step_x, out);
-    }
-  }
-
-  // Copies the elements of a channel that begin (i, j) after the first pixel's, and are a stride apart.
-  void copy_plane(std::uint64_t from, const Part& part, std::uint64_t i, std::uint64_t j, float* out) {
+  // Copies the elements of a channel of which the first row begins `i` after the first pixel's, a stride apart.
+  void copy_planes(std::uint64_t from, const Part& part, std::uint64_t i, float* out) {
     const std::uint64_t beyond = batch_.plane_rows - batch_.rows;
+    const std::uint64_t step = batch_.shared ? 1 : args_.dilation[1];
+    const std::uint64_t column = part.columns.begin * args_.stride[1];
     for (std::uint64_t y = part.rows.begin; y < part.rows.end + beyond; ++y, out += batch_.pitch) {
       const std::optional<std::uint64_t> row = operands_.row_of(from, y * args_.stride[0] + i);
       if (!row) {
-        zero_floats(batch_.pitch, out);
+        for (std::uint64_t j = 0; j < batch_.planes[1]; ++j) zero_floats(batch_.pitch, out + j * batch_.plane_floats());
         continue;
       }
-      const std::uint64_t column = part.columns.begin * args_.stride[1];
       // Rows of channels are far apart, where the processor does not look ahead.
-      if (j == 0) operands_.prefetch_x(*row + kChannelsAhead * args_.x.strides[1] + column, batch_.columns);
-      operands_.read_padded(*row, column + j, batch_.pitch, out);
+      operands_.prefetch_x(*row + kChannelsAhead * args_.x.strides[1] + column, batch_.columns);
+      operands_.read_planes(*row, column, step, batch_.planes[1], batch_.pitch, batch_.plane_floats(), out);
     }
   }
 

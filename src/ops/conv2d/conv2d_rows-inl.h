@@ -81,8 +81,7 @@ class RowConvolution {
         zero_floats(cut_.row_floats(), out);
         continue;
       }
-      for (std::uint64_t phase = 0; phase < cut_.phases; ++phase)
-        operands_.read_padded(*row, phase, cut_.phase_floats - kRowSlack, out + phase * cut_.phase_floats);
+      operands_.read_planes(*row, 0, 1, cut_.phases, cut_.phase_floats - kRowSlack, cut_.phase_floats, out);
     }
   }
 

@@ -10,6 +10,7 @@
 #define SHUNT_OPS_CONV2D_TILE_INL_H_
 #endif
 
+#include "ops/conv2d/conv2d_ahead.h"
 #include "ops/conv2d/conv2d_planes-inl.h"
 #include "ops/linear/register_tile-inl.h"
 
@@ -25,6 +26,30 @@ HWY_NOINLINE void shifted_tile(const float* HWY_RESTRICT weights, const float* H
   sum_tile<kRows, kVectors>(weights, [&](std::size_t i) { return x + shifts[i]; }, elements, first, sums);
 }
 
+// Elements of x for a tile: packed as [elements][kTileTokens], or to be packed while they are multiplied.
+struct PackedElements {
+  float* panel;
+  const float* unpacked;  // where they are in x, or null if they are packed
+  const float* ahead;     // where elements are that the next tile reads, or any address
+  std::size_t pitch;      // from one element to the next in x
+};
+
+// sums[r][t] (+)= weights[r][i] * x.panel[i][t]. Asks for two lines of every fourth element.
+template <std::size_t kRows, std::size_t kVectors>
+HWY_NOINLINE void packed_tile(const float* HWY_RESTRICT weights, PackedElements x, std::size_t elements, bool first,
+                              float* HWY_RESTRICT sums) {
+  const auto x_at = [=](std::size_t i) HWY_ATTR {
+    const BlockTag d;
+    float* const packed = x.panel + i * kTileTokens;
+    ask_second_level(reinterpret_cast<const std::byte*>(x.ahead + i / 4 * x.pitch) + i % 2 * Ahead::kLineBytes);
+    if (x.unpacked != nullptr)
+      for (std::size_t v = 0; v < kVectors * kBlockLanes; v += kBlockLanes)
+        hn::Store(hn::LoadU(d, x.unpacked + i * x.pitch + v), d, packed + v);
+    return packed;
+  };
+  sum_tile<kRows, kVectors>(weights, x_at, elements, first, sums);
+}
+
 class TiledConvolution {
  public:
   explicit TiledConvolution(const CpuCall& call)
@@ -33,7 +58,9 @@ class TiledConvolution {
         products_(conv_products(args_)),
         weights_(reinterpret_cast<float*>(call.thread_scratch) + conv_shifts(args_)),
         sums_(weights_ + kBlockRows * kTileElements),
-        planes_(operands_, reinterpret_cast<std::uint32_t*>(call.thread_scratch), sums_ + kBlockRows * kSumPitch, 0) {}
+        panel_(sums_ + kBlockRows * kSumPitch),
+        packs_(is_one_row(args_)),
+        planes_(operands_, reinterpret_cast<std::uint32_t*>(call.thread_scratch), panel_, 0) {}
   TiledConvolution(const TiledConvolution&) = delete;
   TiledConvolution& operator=(const TiledConvolution&) = delete;
 
@@ -41,11 +68,13 @@ class TiledConvolution {
     const std::uint64_t filters = args_.filters / args_.groups;
     planes_.for_each_part((filters + kTileRows - 1) / kTileRows, [&](const Part& part, Range tiles, const auto&) {
       const std::uint64_t first = part.group * filters;
+      if (!packs_) planes_.copy(part);
       multiply(part, {first + tiles.begin * kTileRows, first + std::min(filters, tiles.end * kTileRows)});
     });
   }
 
  private:
+  static constexpr std::size_t kThird = kTileRows / 3;
   using Part = ConvPlanes::Part;
 
   void multiply(const Part& part, Range filters) {
@@ -59,31 +88,71 @@ class TiledConvolution {
           operands_.read_weights(first + r, begin, elements, weights_ + r * kTileElements);
         // The last tile may reach past the block: pad it with zeros.
         for (std::size_t r = rows; r % kTileRows != 0; ++r) zero_floats(elements, weights_ + r * kTileElements);
-        multiply_strip(rows, places, {begin, begin + elements});
+        multiply_strip(part, rows, places, {begin, begin + elements});
       }
       for (std::size_t r = 0; r < rows; ++r) write(part, first + r, sums_ + r * kSumPitch);
     }
   }
 
   // All filters take the same places in turn, so that what a tile reads of x stays in the first-level cache.
-  void multiply_strip(std::size_t rows, std::size_t places, Range products) const {
-    for (std::size_t t = 0; t < places; t += kTileTokens)
-      for (std::size_t r = 0; r < rows; r += kTileRows)
-        if (places - t <= kBlockLanes)
-          multiply_tile<1>(r, std::min(rows - r, kTileRows), t, products);
+  void multiply_strip(const Part& part, std::size_t rows, std::size_t places, Range products) const {
+    for (std::size_t t = 0; t < places; t += kTileTokens) {
+      const std::size_t tokens = std::min(places - t, kTileTokens);
+      PackedElements x = packs_ ? pack(part, t, tokens, products) : PackedElements{};
+      for (std::size_t r = 0; r < rows;) {
+        const std::size_t step = rows_of_tile(rows - r);
+        if (tokens <= kBlockLanes)
+          multiply_tile<1>(r, step, t, x, products);
         else
-          multiply_tile<2>(r, std::min(rows - r, kTileRows), t, products);
+          multiply_tile<2>(r, step, t, x, products);
+        r += step;
+        x.unpacked = nullptr;
+        x.ahead += (products.end - products.begin) / 4 * x.pitch;
+      }
+    }
   }
 
-  // The last tile of a block may have fewer filters.
+  // Two tiles of two thirds take less time than a whole one and a third.
+  static std::size_t rows_of_tile(std::size_t left) {
+    if (left > kTileRows && left <= kTileRows + kThird) return 2 * kThird;
+    return std::min((left + kThird - 1) / kThird * kThird, kTileRows);
+  }
+
+  // Returns what tiles read of `tokens` pixels from the t-th of a part on.
+  PackedElements pack(const Part& part, std::size_t t, std::size_t tokens, Range products) const {
+    const std::uint64_t pitch = args_.x.strides[1];
+    const std::uint64_t at = planes_.first_of(part, products.begin) + (part.columns.begin + t) * args_.x.strides[3];
+    if (operands_.plain_x && tokens == kTileTokens) {
+      const float* const from = reinterpret_cast<const float*>(operands_.call.inputs[0]) + at;
+      return {.panel = panel_, .unpacked = from, .ahead = from + kTileTokens, .pitch = pitch};
+    }
+    for (std::uint64_t i = 0; i < products.end - products.begin; ++i)
+      operands_.read_x(at + i * pitch, 1, tokens, panel_ + i * kTileTokens);
+    return {.panel = panel_, .unpacked = nullptr, .ahead = panel_, .pitch = 0};
+  }
+
   template <std::size_t kVectors>
-  HWY_INLINE void multiply_tile(std::size_t r, std::size_t rows, std::size_t t, Range products) const {
-    constexpr std::size_t kThird = kTileRows / 3;
-    const auto tile = rows <= kThird       ? shifted_tile<kThird, kVectors>
-                      : rows <= 2 * kThird ? shifted_tile<2 * kThird, kVectors>
-                                           : shifted_tile<kTileRows, kVectors>;
-    tile(weights_ + r * kTileElements, planes_.at(0, t), planes_.shifts() + products.begin,
-         products.end - products.begin, products.begin == 0, sums_ + r * kSumPitch + t);
+  HWY_INLINE void multiply_tile(std::size_t r, std::size_t rows, std::size_t t, const PackedElements& x,
+                                Range products) const {
+    if (rows == kTileRows)
+      multiply_rows<kTileRows, kVectors>(r, t, x, products);
+    else if (rows == 2 * kThird)
+      multiply_rows<2 * kThird, kVectors>(r, t, x, products);
+    else
+      multiply_rows<kThird, kVectors>(r, t, x, products);
+  }
+
+  template <std::size_t kRows, std::size_t kVectors>
+  HWY_INLINE void multiply_rows(std::size_t r, std::size_t t, const PackedElements& x, Range products) const {
+    const float* const weights = weights_ + r * kTileElements;
+    const std::size_t elements = products.end - products.begin;
+    const bool first = products.begin == 0;
+    float* const sums = sums_ + r * kSumPitch + t;
+    if (packs_)
+      packed_tile<kRows, kVectors>(weights, x, elements, first, sums);
+    else
+      shifted_tile<kRows, kVectors>(weights, planes_.at(0, t), planes_.shifts() + products.begin, elements, first,
+                                    sums);
   }
 
   // Writes a filter's pixels, of which `sums` holds a row every `pitch` floats.
@@ -105,6 +174,8 @@ class TiledConvolution {
   std::uint64_t products_;
   float* weights_;  // [kBlockRows][kTileElements]
   float* sums_;     // [kBlockRows][kSumPitch]
+  float* panel_;    // [kTileElements][kTileTokens], elements of x of which each is read by one tap
+  bool packs_;      // whether elements are packed there for each tile, instead of in planes
   ConvPlanes planes_;
 };
 
