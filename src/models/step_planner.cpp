@@ -367,8 +367,7 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
     if (its && (!best || its->score < best->score)) best = std::move(its);
   };
   const bool lends = options_.max_sequences == 1;
-  if (!lends)
-    for (const double room : kRooms) consider(most * (1 - room), 0);
+  for (const double room : kRooms) consider(most * (1 - room), 0);
   state_on_ = waiting;
   for (const double room : kRooms) {
     consider(most * (1 - room), 0);
