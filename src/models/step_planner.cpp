@@ -162,8 +162,13 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph
   if (lent_ && has_same_tensors) {
     PlanRequest request = request_for(graph, lent_->homes);
     request.lent_from.clear();  // this is who it is lent to
-    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-    return PlannedGraph{.graph = std::move(graph), .plan = std::move(plan), .homes = lent_->homes};
+    Result<Plan> plan = make_plan(request);
+    if (!plan && plan.error().code == Code::out_of_memory) {
+      request.arena_bytes.clear();  // its scratch memory is larger than that of the steps which arenas were made for
+      plan = make_plan(request);
+    }
+    if (!plan) return std::unexpected(std::move(plan).error());
+    return PlannedGraph{.graph = std::move(graph), .plan = *std::move(plan), .homes = lent_->homes};
   }
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (!has_same_tensors) return step;
@@ -188,6 +193,7 @@ PlannedGraph StepPlanner::copying_weights(PlannedGraph step, std::vector<std::ui
 Result<PlannedGraph> StepPlanner::as_repeated(const PlannedGraph& one) {
   if (lent_) {
     SHUNT_TRY_ASSIGN(PlannedGraph step, finish(one.graph, &one));
+    if (step.plan.units == one.plan.units) step.plan.decisions = one.plan.decisions;  // and their reasons
     return copying_weights(std::move(step), homes_of(one.plan, one.graph));
   }
   const auto has_weights = [](const MemoryUse& use) { return use.weight_bytes != 0; };
@@ -326,7 +332,9 @@ Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
 // finds others while it copies them.
 std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, double part) const {
   const auto pool_of = [](const Device* device) -> std::string_view { return device->info().memory_pool; };
-  const auto host = std::ranges::find(set_.devices, kHostPool, pool_of);
+  const auto host = std::ranges::find_if(set_.devices, [&](const Device* each) {
+    return each->info().type == DeviceType::cpu && pool_of(each) == kHostPool;
+  });
   if (host == set_.devices.end()) return std::nullopt;
   const auto from = static_cast<std::uint32_t>(host - set_.devices.begin());
   Lent lent{.homes = homes_of(one.plan, one.graph),
@@ -339,13 +347,23 @@ std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, doub
   std::ranges::stable_sort(held, {}, &Residence::first);
   const std::vector<Lane> lanes = lanes_of(set_.devices, set_.costs);
   std::vector<double> owed(set_.devices.size(), 0);  // bytes
-  for (const Residence* residence : held) {
-    owed[residence->device] += part * static_cast<double>(residence->bytes);
-    if (2 * owed[residence->device] < static_cast<double>(residence->bytes)) continue;
-    owed[residence->device] -= static_cast<double>(residence->bytes);
-    lent.homes[residence->tensor] = from;
-    lent.from[residence->tensor] = from;
-    lent.return_us += predict_copy(lanes[from], lanes[residence->device], residence->bytes, Copied::weight).us;
+  for (auto next = held.begin(); next != held.end();) {
+    // A unit finds all of its weights, or none.
+    const auto end = std::find_if(next, held.end(), [&](const Residence* each) {
+      return each->first != (*next)->first || each->device != (*next)->device;
+    });
+    const std::uint32_t device = (*next)->device;
+    double bytes = 0;
+    for (auto each = next; each != end; ++each) bytes += static_cast<double>((*each)->bytes);
+    owed[device] += part * bytes;
+    const bool lends = 2 * owed[device] >= bytes;
+    if (lends) owed[device] -= bytes;
+    for (; next != end; ++next) {
+      if (!lends) continue;
+      lent.homes[(*next)->tensor] = from;
+      lent.from[(*next)->tensor] = from;
+      lent.return_us += predict_copy(lanes[from], lanes[device], (*next)->bytes, Copied::weight).us;
+    }
   }
   return lent;
 }
@@ -380,6 +398,7 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   share_ = best->share;
   state_on_ = std::move(best->state_on);
   lent_ = std::move(best->lent);
+  fastest_step_ = best->step_tokens;
   return std::move(best->one);
 }
 
@@ -412,6 +431,7 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& on
     const Result<Predicted> predicted = predict(one);
     if (!predicted) continue;
     return Choice{.one = one,
+                  .step_tokens = of,
                   .share = share,
                   .state_on = state_on_,
                   .lent = lent_,
@@ -439,7 +459,8 @@ void StepPlanner::set_arenas(const Plan& prompt, const PlannedGraph& repeated) {
       if (lent_->homes[tensor] == device || (lent_->homes[tensor] != shunt::kNone && is_small_weight(operand)))
         others += operand.span_bytes();
     }
-    const std::uint64_t left = set_.budgets[device] - std::min(set_.budgets[device], others);
+    const std::uint64_t left =
+        std::min(set_.budgets[device] - std::min(set_.budgets[device], others), info.largest_binding_bytes);
     lent_->arena_bytes[device] = std::max(left / info.alignment_bytes, std::uint64_t{1}) * info.alignment_bytes;
   }
 }

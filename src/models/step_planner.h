@@ -89,6 +89,7 @@ class StepPlanner final : public BucketPlanner {
   // A way to share a device's memory between weights, state and what steps need besides.
   struct Choice {
     PlannedGraph one;
+    std::uint32_t step_tokens = 0;  // of long prompts
     double share = 1;
     std::optional<std::string> state_on;
     std::optional<Lent> lent;

@@ -258,9 +258,25 @@ Status check_residence(const Residence& residence, const Plan::PlannedDevice& de
   return {};
 }
 
+// Errors: internal if something else lies where a copy stays.
+Status check_copies_that_stay(const Plan& plan, const Graph& graph) {
+  for (const Step& step : plan.steps) {
+    if (!step.transfer.stays) continue;
+    const std::string& name = graph.tensor(step.transfer.tensor).name;
+    if (step.transfer.copied != Copied::weight) return broken(fmt::format("\"{}\" stays, but is no weight", name));
+    const Residence& copy = *plan.find(step.transfer.tensor, step.transfer.to);
+    for (const Residence& other : plan.residences)
+      if (&other != &copy && other.device == copy.device && in_arena(other) &&
+          other.offset < copy.offset + copy.bytes && copy.offset < other.offset + other.bytes)
+        return broken(fmt::format("\"{}\" stays, but \"{}\" lies there, too", name, graph.tensor(other.tensor).name));
+  }
+  return {};
+}
+
 Status check_storage(const Plan& plan, const Graph& graph, const Dataflow& dataflow) {
   for (const Residence& residence : plan.residences)
     SHUNT_TRY(check_residence(residence, plan.devices[residence.device], graph.tensor(residence.tensor)));
+  SHUNT_TRY(check_copies_that_stay(plan, graph));
   std::vector<Owners> arenas(plan.devices.size());
   for (const std::uint32_t later : dataflow.by_writer()) {
     const Residence& residence = plan.residences[later];

@@ -88,6 +88,16 @@ Status check_numbers(const PlanRequest& request) {
       search != nullptr && !search->homes.empty() && search->homes.size() != request.graph->tensors().size())
     return fail(Code::invalid, fmt::format("homes are given for {} tensors, but the graph has {}", search->homes.size(),
                                            request.graph->tensors().size()));
+  const std::size_t tensors = request.graph->tensors().size();
+  if (!request.lent_from.empty() && request.lent_from.size() != tensors)
+    return fail(Code::invalid, fmt::format("lent weights are given for {} tensors, but the graph has {}",
+                                           request.lent_from.size(), tensors));
+  for (const std::uint32_t device : request.lent_from)
+    if (device != kNone && device >= devices)
+      return fail(Code::invalid, fmt::format("a lent weight comes from device {}, but there are {}", device, devices));
+  if (!request.arena_bytes.empty() && request.arena_bytes.size() != devices)
+    return fail(Code::invalid,
+                fmt::format("sizes of {} arenas are given for {} devices", request.arena_bytes.size(), devices));
   const std::vector<std::uint32_t>* const places = given_places(request.where);
   if (places == nullptr) return {};
   if (places->size() != request.graph->nodes().size())

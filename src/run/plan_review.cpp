@@ -46,6 +46,8 @@ double weights_us(const Plan& plan, const DeviceSet& set) {
   for (const Residence& residence : plan.residences)
     if (residence.kind == StorageKind::weight && set.devices[residence.device]->info().memory_pool != kHostPool)
       us += static_cast<double>(residence.bytes) / set.costs[residence.device].to_device().bytes_per_s * 1e6;
+  for (const Step& step : plan.steps)
+    if (step.transfer.stays) us += set.costs[step.transfer.to].weights_to_device().copy_us(step.transfer.bytes);
   return us;
 }
 

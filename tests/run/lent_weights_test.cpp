@@ -129,6 +129,28 @@ TEST_F(LentWeights, AreCopiedAgainOnlyAfterOthersUsedTheirMemory) {
   EXPECT_EQ(run(*executable), 0U);
 }
 
+TEST_F(LentWeights, AreAloneInTheirMemory) {
+  auto plan = make_plan(request());
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  const auto step = std::ranges::find_if(plan->steps, [](const Step& each) { return each.transfer.stays; });
+  const std::uint64_t offset = plan->find(step->transfer.tensor, kLender)->offset;
+  for (Residence& residence : plan->residences)
+    if (residence.tensor == graph_.nodes().back().output) residence.offset = offset;
+  EXPECT_FALSE(check(*plan, graph_).has_value());
+}
+
+TEST_F(LentWeights, ListsHaveAsManyEntriesAsThereAreTensorsAndDevices) {
+  PlanRequest asked = request();
+  asked.lent_from.pop_back();
+  EXPECT_EQ(make_plan(asked).error().code, Code::invalid);
+  asked = request();
+  asked.lent_from[*graph_.find("w0")] = 2;
+  EXPECT_EQ(make_plan(asked).error().code, Code::invalid);
+  asked = request();
+  asked.arena_bytes = {0};
+  EXPECT_EQ(make_plan(asked).error().code, Code::invalid);
+}
+
 TEST_F(LentWeights, ArenasOfGivenSizesAreNoLargerAndNoSmaller) {
   PlanRequest asked = request();
   asked.budget_bytes = {kNoBudget, std::uint64_t{16} << 20U};

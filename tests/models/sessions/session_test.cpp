@@ -200,7 +200,7 @@ TEST(Session, BadBatchesAndOptionsAreErrors) {
   const std::vector<BatchToken> long_batch(5, BatchToken{.token = 1});
   EXPECT_EQ(session.decode(long_batch).error().code, Code::invalid);
   for (const SessionOptions& options : {SessionOptions{.max_sequences = 0}, SessionOptions{.cache_dtype = DType::Q4_0},
-                                        SessionOptions{.max_batch_tokens = 2049}})
+                                        SessionOptions{.max_batch_tokens = kMostStepTokens + 1}})
     EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, options).error().code, Code::invalid);
   const auto too_long = Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U});
   EXPECT_EQ(too_long.error().code, Code::out_of_memory);
