@@ -58,7 +58,7 @@ Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, 
   bench->cost_ = info_of(bench->use_.op).rule->cost(calls[0]);
   bench->choose_copies(memory_bytes);
   SHUNT_TRY(bench->bind(shared));
-  SHUNT_TRY(bench->prepare(bench->copies_));
+  SHUNT_TRY(bench->prepare(bench->copies_ * bench->parts_));
   const Stopwatch first_watch;
   SHUNT_TRY_ASSIGN(const double first, bench->measure());
   if (bench->reads_memory_ || std::max(first, first_watch.seconds()) >= kProgramSeconds) return bench;
@@ -76,17 +76,30 @@ bool OpBench::rotates(const BenchInput& input) const {
   return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
 }
 
-// Copies only operands of which an op reads at least half: of others it would read another part next time anyway, or as
-// little.
+// Copies only operands of which an op reads at least half, and those of experts, of which each use reads others: an op
+// that reads less of its operands would read as little next time.
 void OpBench::choose_copies(std::uint64_t memory_bytes) {
   std::uint64_t bytes = 0;
-  for (const BenchInput& input : use_.inputs)
-    if (rotates(input)) bytes += input.operand.span_bytes();
-  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || 2 * cost_.bytes_read < static_cast<double>(bytes)) return;
+  bool has_experts = false;
+  for (const BenchInput& input : use_.inputs) {
+    if (!rotates(input)) continue;
+    bytes += input.operand.span_bytes();
+    has_experts = has_experts || (input.operand.kind == TensorKind::weight && input.operand.shape.rank() == 3);
+  }
+  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0) return;
+  if (!has_experts && 2 * cost_.bytes_read < static_cast<double>(bytes)) return;
   const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
   if (copies > kMostUses) return;
   reads_memory_ = true;
   copies_ = static_cast<std::uint32_t>(copies);
+  const double parts = has_experts ? static_cast<double>(bytes) / cost_.bytes_read : 1;
+  parts_ = static_cast<std::uint32_t>(std::clamp(parts, 1.0, static_cast<double>(kMostUses / copies_)));
+}
+
+// Returns how many versions of an input there are.
+std::uint32_t OpBench::versions(const BenchInput& input) const {
+  if (input.operand.dtype == DType::I32) return parts_;
+  return rotates(input) ? copies_ : 1;
 }
 
 // Returns whether an input is written: indices, of which each bench has its own, and state that the op changes.
@@ -106,7 +119,7 @@ Status OpBench::bind(BenchMemory* shared) {
   for (std::size_t index = 0; index < use_.inputs.size(); ++index) {
     const BenchInput& input = use_.inputs[index];
     std::uint64_t& offset = is_written(index) ? written : read;
-    inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, rotates(input) ? copies_ : 1));
+    inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, versions(input)));
   }
   // New state is the old state, changed.
   const bool changes_state = use_.output.kind == TensorKind::state;
@@ -139,16 +152,15 @@ Status OpBench::fill(std::size_t index) {
   const BenchInput& input = use_.inputs[index];
   Binding binding = inputs_[index];
   std::vector<std::byte> bytes(binding.bytes);
-  if (input.operand.dtype == DType::I32) {
-    for (std::uint32_t i = 0; i < input.operand.shape.elements(); ++i) {
-      const auto number = static_cast<std::int32_t>((input.indices.first + std::uint64_t{i} * input.indices.step) %
-                                                    input.indices.modulus);
+  fill_random(bytes);
+  const std::uint64_t elements = input.operand.shape.elements();
+  for (std::uint32_t version = 0; version < versions(input); ++version) {
+    for (std::uint64_t i = 0; input.operand.dtype == DType::I32 && i < elements; ++i) {
+      const std::uint64_t place = version * elements + i;
+      const auto number =
+          static_cast<std::int32_t>((input.indices.first + place * input.indices.step) % input.indices.modulus);
       std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
     }
-  } else {
-    fill_random(bytes);
-  }
-  for (std::uint32_t copy = 0; copy < (rotates(input) ? copies_ : 1); ++copy) {
     SHUNT_TRY(device_.write(binding, bytes).wait());
     binding.offset += aligned(binding.bytes, device_.info().alignment_bytes);
   }
@@ -164,9 +176,10 @@ Status OpBench::prepare(std::uint32_t uses) {
                  .output = output_,
                  .name = fmt::format("use {}", i),
                  .kernel = kernel_};
-    const std::uint32_t copy = i % copies_;
-    for (std::size_t input = 0; input < op.inputs.size(); ++input)
-      if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);
+    for (std::size_t input = 0; input < op.inputs.size(); ++input) {
+      const std::uint32_t turn = use_.inputs[input].operand.dtype == DType::I32 ? i / copies_ : i;
+      op.inputs[input].offset += turn % versions(use_.inputs[input]) * aligned(op.inputs[input].bytes, alignment);
+    }
     if (use_.output.kind == TensorKind::state) op.output = op.inputs[0];
     ops.push_back(std::move(op));
   }

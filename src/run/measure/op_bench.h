@@ -1,9 +1,9 @@
 // Times one op on one device as a plan would run it: as a program of many uses of the op, one after the other.
 //
-// With one row, as in decode, each use reads its own weights and state, together more than any cache holds, so that
-// memory is measured. Otherwise, and if an op reads only little, all uses share their operands. These then stay in
-// caches as far as they fit, as activations do in a model. Owns its memory on the device, which must outlive it. One
-// thread at a time.
+// With one row, as in decode, each use reads its own weights (of experts its own experts) and state, together more than
+// any cache holds, so that memory is measured. Otherwise, and if an op reads only little, all uses share their
+// operands. These then stay in caches as far as they fit, as activations do in a model. Owns its memory on the device,
+// which must outlive it. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -63,6 +63,7 @@ class OpBench {
   OpBench(BenchCase use, Device& device, std::string_view kernel)
       : use_(std::move(use)), operands_(use_), device_(device), kernel_(kernel) {}
   [[nodiscard]] bool rotates(const BenchInput& input) const;
+  [[nodiscard]] std::uint32_t versions(const BenchInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
   [[nodiscard]] Status bind(BenchMemory* shared);
   [[nodiscard]] bool is_written(std::size_t input) const;
@@ -76,6 +77,7 @@ class OpBench {
   Cost cost_;
   bool reads_memory_ = false;
   std::uint32_t copies_ = 1;        // of operands that rotate
+  std::uint32_t parts_ = 1;         // of them, which indices select in turn
   std::uint32_t uses_ = 1;          // in one program
   std::unique_ptr<Buffer> buffer_;  // null: shared
   std::vector<Binding> inputs_;     // the first copy of each

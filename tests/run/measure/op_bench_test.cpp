@@ -79,6 +79,7 @@ TEST(OpBench, SaysWhatIsReadFromMemory) {
   EXPECT_TRUE(reads_memory(Op::linear, 1));
   EXPECT_FALSE(reads_memory(Op::linear, 5));
   EXPECT_TRUE(reads_memory(Op::attention, 1));
+  EXPECT_TRUE(reads_memory(Op::linear_experts, 1));
   EXPECT_FALSE(reads_memory(Op::gather, 1));       // one row of many
   EXPECT_FALSE(reads_memory(Op::cache_write, 1));  // one position
   EXPECT_FALSE(reads_memory(Op::add, 1));          // no weights
