@@ -193,7 +193,10 @@ PlannedGraph StepPlanner::copying_weights(PlannedGraph step, std::vector<std::ui
 Result<PlannedGraph> StepPlanner::as_repeated(const PlannedGraph& one) {
   if (lent_) {
     SHUNT_TRY_ASSIGN(PlannedGraph step, finish(one.graph, &one));
-    if (step.plan.units == one.plan.units) step.plan.decisions = one.plan.decisions;  // and their reasons
+    const bool is_same =
+        step.plan.units == one.plan.units &&
+        std::ranges::equal(step.plan.decisions, one.plan.decisions, {}, &Decision::device, &Decision::device);
+    if (is_same) step.plan.decisions = one.plan.decisions;  // with their reasons
     return copying_weights(std::move(step), homes_of(one.plan, one.graph));
   }
   const auto has_weights = [](const MemoryUse& use) { return use.weight_bytes != 0; };

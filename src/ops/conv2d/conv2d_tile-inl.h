@@ -120,7 +120,7 @@ class TiledConvolution {
 
   // Returns what tiles read of `tokens` pixels from the t-th of a part on.
   PackedElements pack(const Part& part, std::size_t t, std::size_t tokens, Range products) const {
-    const std::uint64_t pitch = args_.x.strides[1];
+    const auto pitch = static_cast<std::size_t>(args_.x.strides[1]);
     const std::uint64_t at = planes_.first_of(part, products.begin) + (part.columns.begin + t) * args_.x.strides[3];
     if (operands_.plain_x && tokens == kTileTokens) {
       const float* const from = reinterpret_cast<const float*>(operands_.call.inputs[0]) + at;
