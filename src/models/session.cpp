@@ -142,8 +142,15 @@ Status Session::write_inputs(Executable& executable, std::span<const BatchToken>
     tokens.push_back(entry.token);
     sequences.push_back(static_cast<std::int32_t>(entry.sequence));
   }
-  const auto write = [&](std::string_view name, std::span<const std::int32_t> values) {
-    return executable.write_input(*executable.graph().find(name), std::as_bytes(values));
+  const Graph& graph = executable.graph();
+  const auto write = [&](std::string_view name, std::span<const std::int32_t> values) -> Status {
+    for (std::uint32_t piece = 0; piece == 0 || !values.empty(); ++piece) {
+      const TensorId input = *graph.find(input_of_piece(name, piece));
+      const std::size_t count = std::min<std::size_t>(values.size(), graph.tensor(input).operand.shape.elements());
+      SHUNT_TRY(executable.write_input(input, std::as_bytes(values.first(count))));
+      values = values.subspan(count);
+    }
+    return {};
   };
   SHUNT_TRY(write("tokens", tokens));
   SHUNT_TRY(write("positions", positions));

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +35,8 @@ constexpr double kLongPrompts = 0.1;
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
 constexpr double kUsualPart = 0.25;
 constexpr double kParts[] = {0.125, 0.5};
+// The tokens of a piece of a longer step: enough for the rates of matrix units. The fewer, the less memory.
+constexpr std::uint32_t kPieceTokens = 512;
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
 // A step has twice as many tokens if that saves this share of their time, and takes no longer than
@@ -71,6 +74,18 @@ bool is_divided(const Plan& plan) {
   return holds_weights(true) && holds_weights(false);
 }
 
+// Returns the places of the weights and state of `other`, one per tensor, for the tensors of `graph`.
+std::vector<std::uint32_t> places_in(const Graph& graph, const Graph& other, std::span<const std::uint32_t> places) {
+  std::map<std::string_view, std::uint32_t> place_of;
+  for (TensorId tensor = 0; tensor < places.size(); ++tensor)
+    if (places[tensor] != shunt::kNone) place_of.emplace(other.tensor(tensor).name, places[tensor]);
+  std::vector<std::uint32_t> result(graph.tensors().size(), shunt::kNone);
+  for (TensorId tensor = 0; tensor < result.size(); ++tensor)
+    if (const auto place = place_of.find(graph.tensor(tensor).name); place != place_of.end())
+      result[tensor] = place->second;
+  return result;
+}
+
 // Returns the id of the device with most of the weights, which waits for others most. REQUIRES: is_divided(plan).
 std::string waiting_device(const Plan& plan) {
   const auto most_weights = std::ranges::max_element(
@@ -100,14 +115,23 @@ std::unique_ptr<StepPlanner> StepPlanner::choosing_apis(const Model& model, Devi
   return std::unique_ptr<StepPlanner>(static_cast<StepPlanner*>(chosen.release()));
 }
 
-Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
-  if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
+// Steps of whole pieces are computed in pieces.
+Bucket StepPlanner::bucket_for(Bucket sizes) {
+  const bool is_planned = one_token_ || !has_choice() || sizes.tokens <= kPieceTokens || plan(kRepeated).has_value();
+  const bool in_pieces = is_planned && piece_tokens_ != 0 && sizes.tokens > piece_tokens_ &&
+                         sizes.tokens % piece_tokens_ == 0 && sizes.outputs <= 1;
+  return in_pieces ? Bucket{.tokens = sizes.tokens, .outputs = 1, .pieces = sizes.tokens / piece_tokens_}
+                   : BucketPlanner::bucket_for(sizes);
+}
+
+Result<PlannedGraph> StepPlanner::plan(Bucket bucket) {
+  if (!one_token_ && has_choice()) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
     SHUNT_TRY_ASSIGN(repeated_, as_repeated(*one_token_));
   }
-  if (repeated_ && tokens == 1 && outputs <= 1) return *repeated_;
-  SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
-  return one_token_ ? with_weights_of(*one_token_, std::move(graph)) : finish(std::move(graph), nullptr);
+  if (repeated_ && bucket.tokens == 1 && bucket.outputs <= 1) return *repeated_;
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(bucket));
+  return one_token_ ? with_weights_of(*one_token_, bucket, std::move(graph)) : finish(std::move(graph), nullptr);
 }
 
 std::uint32_t StepPlanner::prompt_step(std::uint64_t left) {
@@ -116,10 +140,13 @@ std::uint32_t StepPlanner::prompt_step(std::uint64_t left) {
     if (fastest_step_ == 0) fastest_step_ = fastest_step();
     most = fastest_step_;
   }
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>({left, most, context_}));
+  const auto tokens = static_cast<std::uint32_t>(std::min<std::uint64_t>({left, most, context_}));
+  return piece_tokens_ != 0 && tokens > piece_tokens_ ? std::bit_floor(tokens / piece_tokens_) * piece_tokens_ : tokens;
 }
 
 std::uint32_t StepPlanner::fastest_step() {
+  if (!one_token_ && has_choice() && !plan(kRepeated)) return kUsualStepTokens;
+  if (fastest_step_ != 0) return fastest_step_;  // chosen with the places of the weights
   std::uint32_t tokens = kUsualStepTokens;
   std::optional<double> us = step_us(tokens);
   while (us && tokens < kMostStepTokens && tokens < context_) {
@@ -157,10 +184,12 @@ Result<PredictedWork> StepPlanner::predicted_work() {
 
 // Plans a step that holds its weights and state as `one` does. Units run where their weights are, unless copying some
 // gains enough.
-Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
+Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Bucket bucket, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
-  if (lent_ && has_same_tensors) {
-    PlanRequest request = request_for(graph, lent_->homes);
+  if (bucket.pieces > 1 || (lent_ && has_same_tensors)) {
+    std::vector<std::uint32_t> homes = lent_ ? lent_->homes : homes_of(one.plan, one.graph);
+    if (bucket.pieces > 1) homes = places_in(graph, one.graph, homes);
+    PlanRequest request = request_for(graph, homes);
     request.lent_from.clear();  // this is who it is lent to
     Result<Plan> plan = make_plan(request);
     if (!plan && plan.error().code == Code::out_of_memory) {
@@ -168,7 +197,7 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph
       plan = make_plan(request);
     }
     if (!plan) return std::unexpected(std::move(plan).error());
-    return PlannedGraph{.graph = std::move(graph), .plan = *std::move(plan), .homes = lent_->homes};
+    return PlannedGraph{.graph = std::move(graph), .plan = *std::move(plan), .homes = std::move(homes)};
   }
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (!has_same_tensors) return step;
@@ -204,16 +233,17 @@ Result<PlannedGraph> StepPlanner::as_repeated(const PlannedGraph& one) {
   return copying_weights(one, homes_of(one.plan, one.graph));
 }
 
-Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
+Result<Graph> StepPlanner::graph_of(Bucket bucket) const {
   SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context_, options_.max_sequences));
   SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(),
-                                           {.tokens = std::bit_ceil(tokens),
-                                            .outputs = std::bit_ceil(std::max(outputs, 1U)),
+                                           {.tokens = bucket.tokens,
+                                            .outputs = bucket.outputs,
                                             .sequences = options_.max_sequences,
                                             .pages_per_sequence = pages_of(context_),
                                             .pages = pages,
                                             .page_tokens = kPageTokens,
-                                            .cache_dtype = options_.cache_dtype}));
+                                            .cache_dtype = options_.cache_dtype,
+                                            .pieces = bucket.pieces}));
   graph.set_numerics(options_.numerics);
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
@@ -234,7 +264,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
                       .quarantined = set_.quarantined};
   if (lent_) {
-    request.lent_from = lent_->from;
+    if (lent_->from.size() == graph.tensors().size()) request.lent_from = lent_->from;
     request.arena_bytes = lent_->arena_bytes;
   }
   if (options_.strategy == Strategy::layers)
@@ -325,7 +355,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
-  SHUNT_TRY_ASSIGN(const Plan prompt, prompt_with(one, batch));
+  SHUNT_TRY_ASSIGN(const Plan prompt, prompt_with(one, {batch}));
   SHUNT_TRY_ASSIGN(const PlannedGraph repeated, as_repeated(one));
   return Predicted{.prompt_us = prompt.predicted_us + (lent_ ? lent_->return_us : 0),
                    .answer_us = kAnswer * batch * repeated.plan.predicted_us};
@@ -401,25 +431,32 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   share_ = best->share;
   state_on_ = std::move(best->state_on);
   lent_ = std::move(best->lent);
-  fastest_step_ = best->step_tokens;
+  fastest_step_ = best->step.tokens;
+  piece_tokens_ = best->step.pieces > 1 ? best->step.tokens / best->step.pieces : 0;
   return std::move(best->one);
 }
 
-// Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. Returns nothing if
-// there is no memory for any.
+// Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. If there is no
+// memory for the values of all those tokens beside travelling weights, also one in pieces. Returns nothing if there is
+// no memory for any.
 std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& one, double share) {
+  std::vector<std::pair<Bucket, Plan>> steps;  // each faster than those before
+  const auto us_per_token = [](Bucket of, const Plan& plan) { return plan.predicted_us / of.tokens; };
+  // Returns whether to go on with fewer tokens.
+  const auto attempt = [&](Bucket of) {
+    Result<Plan> step = prompt_with(one, of);
+    if (!step || (step->predicted_us > kLongestPromptStepUs && of.tokens > usual_step(options_))) return true;
+    if (!steps.empty() && us_per_token(of, *step) > us_per_token(steps.back().first, steps.back().second)) return false;
+    steps.emplace_back(of, *std::move(step));
+    return true;
+  };
   const std::uint32_t usual = std::min(usual_step(options_), context_);
-  std::uint32_t tokens = usual;
-  while (options_.max_batch_tokens == 0 && tokens < kMostStepTokens && 2 * tokens <= context_) tokens *= 2;
-  std::vector<std::pair<std::uint32_t, Plan>> steps;  // of so many tokens
-  const auto us_per_token = [](std::uint32_t of, const Plan& plan) { return plan.predicted_us / of; };
-  for (; tokens >= usual; tokens /= 2) {
-    Result<Plan> step = prompt_with(one, tokens);
-    if (!step || (step->predicted_us > kLongestPromptStepUs && tokens > usual)) continue;
-    if (!steps.empty() && us_per_token(tokens, *step) > us_per_token(steps.back().first, steps.back().second)) break;
-    steps.emplace_back(tokens, *std::move(step));
+  std::uint32_t most = usual;
+  while (options_.max_batch_tokens == 0 && most < kMostStepTokens && 2 * most <= context_) most *= 2;
+  for (std::uint32_t tokens = most; tokens >= usual && attempt({.tokens = tokens}); tokens /= 2) {
   }
-  // The last one is the fastest.
+  if (most > kPieceTokens && (steps.empty() || steps.back().first.tokens < most))
+    attempt({.tokens = most, .pieces = most / kPieceTokens});
   for (; !steps.empty(); steps.pop_back()) {
     auto& [of, step] = steps.back();
     if (lent_) {
@@ -434,7 +471,7 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& on
     const Result<Predicted> predicted = predict(one);
     if (!predicted) continue;
     return Choice{.one = one,
-                  .step_tokens = of,
+                  .step = of,
                   .share = share,
                   .state_on = state_on_,
                   .lent = lent_,
@@ -444,9 +481,10 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& on
 }
 
 // Plans a step of a prompt with the weights placed as in `one`.
-Result<Plan> StepPlanner::prompt_with(const PlannedGraph& one, std::uint32_t tokens) {
-  SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, 1));
-  SHUNT_TRY_ASSIGN(PlannedGraph step, with_weights_of(one, std::move(graph)));
+Result<Plan> StepPlanner::prompt_with(const PlannedGraph& one, Bucket bucket) {
+  if (bucket.pieces == 1) bucket = BucketPlanner::bucket_for(bucket);
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(bucket));
+  SHUNT_TRY_ASSIGN(PlannedGraph step, with_weights_of(one, bucket, std::move(graph)));
   return std::move(step.plan);
 }
 

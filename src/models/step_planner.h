@@ -4,6 +4,8 @@
 // less device memory until the largest step fits too. The model must outlive the planner. One thread at a time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,8 +48,12 @@ class StepPlanner final : public BucketPlanner {
                                                                   const SessionOptions& options, std::uint32_t context);
 
   // Plans a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
-  [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs);
-  [[nodiscard]] Result<PlannedGraph> plan(Bucket bucket) override { return plan(bucket.tokens, bucket.outputs); }
+  [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs) {
+    return plan(bucket_for({.tokens = tokens, .outputs = outputs}));
+  }
+  // REQUIRES: bucket_for() returned it, or it has one piece.
+  [[nodiscard]] Result<PlannedGraph> plan(Bucket bucket) override;
+  [[nodiscard]] Bucket bucket_for(Bucket sizes) override;
   // Returns how many of the next `left` tokens of a prompt to read in one step: usual_step(), or more if the options
   // allow it, there is memory for it beside the weights, and a token is predicted to take less time.
   [[nodiscard]] std::uint32_t prompt_step(std::uint64_t left);
@@ -56,13 +62,18 @@ class StepPlanner final : public BucketPlanner {
   // Plans a step of one token with the row splits and the share of memory that `other`, a StepPlanner, found best.
   [[nodiscard]] Result<Plan> estimate(const BucketPlanner& other) override;
   void explain(PlannedGraph& step) override;
-  // Builds only the graph of a step. Errors: those of build_step().
-  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
+  // Builds only the graph of a step, in one piece. Errors: those of build_step().
+  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
+    return graph_of({.tokens = std::bit_ceil(tokens), .outputs = std::bit_ceil(std::max(outputs, 1U))});
+  }
 
  private:
   [[nodiscard]] PlanRequest request_for(const Graph& graph, std::vector<std::uint32_t> homes = {});
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
-  [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
+  // Whether steps of one token are planned first, and where their weights are decides about all others.
+  [[nodiscard]] bool has_choice() const { return options_.strategy != Strategy::layers && set_.devices.size() != 1; }
+  [[nodiscard]] Result<Graph> graph_of(Bucket bucket) const;
+  [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Bucket bucket, Graph graph);
   [[nodiscard]] PlannedGraph copying_weights(PlannedGraph step, std::vector<std::uint32_t> homes);
   [[nodiscard]] Result<PlannedGraph> as_repeated(const PlannedGraph& one);
   [[nodiscard]] std::uint32_t fastest_step();
@@ -89,13 +100,13 @@ class StepPlanner final : public BucketPlanner {
   // A way to share a device's memory between weights, state and what steps need besides.
   struct Choice {
     PlannedGraph one;
-    std::uint32_t step_tokens = 0;  // of long prompts
+    Bucket step;  // of long prompts
     double share = 1;
     std::optional<std::string> state_on;
     std::optional<Lent> lent;
     double score = 0;  // the least is the best
   };
-  [[nodiscard]] Result<Plan> prompt_with(const PlannedGraph& one, std::uint32_t tokens);
+  [[nodiscard]] Result<Plan> prompt_with(const PlannedGraph& one, Bucket bucket);
   [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
   [[nodiscard]] std::optional<Choice> choice_of(const PlannedGraph& one, double share);
   void set_arenas(const Plan& prompt, const PlannedGraph& repeated);
@@ -113,6 +124,7 @@ class StepPlanner final : public BucketPlanner {
   std::optional<std::string> state_on_;  // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
   std::uint32_t fastest_step_ = 0;  // 0: not known yet
+  std::uint32_t piece_tokens_ = 0;  // 0: steps are not computed in pieces
 };
 
 }  // namespace shunt::models

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "ops/op.h"
 
@@ -35,6 +37,7 @@ class Grouping {
     problem_.lanes = given_.lanes;
     price_units();
     join_users_of_state();
+    join_pieces();
     add_items();
     add_budgets();
     std::vector<std::uint32_t> group_of_node(nodes());
@@ -83,6 +86,23 @@ class Grouping {
       for (const TensorId input : graph_.nodes()[node].inputs) {
         if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) continue;
         const auto [user, is_new] = users.emplace(graph_.tensor(input).base, node);
+        if (!is_new) together_.join(user->second, node);
+      }
+    }
+  }
+
+  // Ops that do the same with one weight are pieces of a step. Apart, they would be many choices for little. Small
+  // weights are everywhere, and used by what has nothing else in common.
+  void join_pieces() {
+    std::map<std::tuple<Op, std::size_t, TensorId>, NodeId> first;
+    for (NodeId node = 0; node < nodes(); ++node) {
+      const std::vector<TensorId>& inputs = graph_.nodes()[node].inputs;
+      for (std::size_t input = 0; input < inputs.size(); ++input) {
+        if (inputs[input] == kNone || graph_.tensor(inputs[input]).operand.kind != TensorKind::weight ||
+            is_small_weight(graph_.tensor(inputs[input]).operand))
+          continue;
+        const auto [user, is_new] =
+            first.emplace(std::tuple(graph_.nodes()[node].op, input, graph_.tensor(inputs[input]).base), node);
         if (!is_new) together_.join(user->second, node);
       }
     }

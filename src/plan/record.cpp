@@ -15,8 +15,12 @@ const CandidateRecord* DecisionRecord::find(std::string_view id) const {
 }
 
 std::uint32_t PlanRecord::rows_of(std::string_view input) const {
-  const auto found = std::ranges::find(inputs, input, &InputRecord::name);
-  return found == inputs.end() || found->shape.empty() ? 0 : found->shape.front();
+  std::uint32_t rows = 0;
+  for (const InputRecord& each : inputs) {
+    const bool is_piece = each.name.starts_with(input) && each.name.substr(input.size()).starts_with('.');
+    if ((each.name == input || is_piece) && !each.shape.empty()) rows += each.shape.front();
+  }
+  return rows;
 }
 
 std::string kernel_in_words(const std::string& kernel, bool is_measured) {

@@ -49,7 +49,7 @@ struct PlanRecord {
   std::vector<InputRecord> inputs;
   std::vector<DecisionRecord> units;
 
-  // Returns the first extent of an input; 0: no such input.
+  // Returns the first extent of an input and of its pieces, named INPUT.1 and so on, together; 0: no such input.
   [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
 };
 

@@ -1,6 +1,8 @@
 // Plans the graphs of a runner's client, one for each bucket. One thread at a time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -9,10 +11,11 @@
 
 namespace shunt {
 
-// The sizes of a step. Executables are made for powers of two.
+// The largest step that an executable runs.
 struct Bucket {
   std::uint32_t tokens = 1;
   std::uint32_t outputs = 1;  // result rows that are wanted
+  std::uint32_t pieces = 1;   // more than one: it runs steps of exactly so many tokens, in so many pieces
   auto operator<=>(const Bucket&) const = default;
 };
 // The bucket of most runs: one token of a session, and the only bucket of a computation.
@@ -30,6 +33,10 @@ class BucketPlanner {
   BucketPlanner(const BucketPlanner&) = delete;
   BucketPlanner& operator=(const BucketPlanner&) = delete;
   virtual ~BucketPlanner() = default;
+  // Returns the bucket for a step of these sizes: the next powers of two, unless another is better.
+  [[nodiscard]] virtual Bucket bucket_for(Bucket sizes) {
+    return {.tokens = std::bit_ceil(sizes.tokens), .outputs = std::bit_ceil(std::max(sizes.outputs, 1U))};
+  }
   // Errors: those of make_plan().
   [[nodiscard]] virtual Result<PlannedGraph> plan(Bucket bucket) = 0;
   // Explains a plan made by plan(), as shunt::explain().

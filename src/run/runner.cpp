@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -83,12 +82,12 @@ BucketPlanner& Runner::planner() {
   return *planner_;
 }
 
-Result<Executable*> Runner::executable_for(Bucket bucket) {
+Result<Executable*> Runner::executable_for(Bucket sizes) {
   if (!is_rebuilding_) change_plans();
-  const Bucket rounded{std::bit_ceil(bucket.tokens), std::bit_ceil(std::max(bucket.outputs, 1U))};
-  std::unique_ptr<Executable>& executable = executables_[rounded];
+  const Bucket bucket = planner().bucket_for(sizes);
+  std::unique_ptr<Executable>& executable = executables_[bucket];
   if (executable != nullptr) return executable.get();
-  SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
+  SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(bucket));
   planned.plan.other_apis = device_pool_.other_apis();
   device_pool_.note(planned.plan);
   if (opened(runtime_).recorder().enabled()) planner().explain(planned);

@@ -76,8 +76,9 @@ class Runner {
   [[nodiscard]] Status attempt(const std::function<Status()>& work);
   [[nodiscard]] bool is_rebuilding() const { return is_rebuilding_; }
 
-  // Returns the executable of a bucket, planned and prepared if needed; valid until the runner starts over.
-  [[nodiscard]] Result<Executable*> executable_for(Bucket bucket);
+  // Returns the executable for a step of these sizes, planned and prepared if needed; valid until the runner starts
+  // over.
+  [[nodiscard]] Result<Executable*> executable_for(Bucket sizes);
   // Runs it once, within attempt(). `is_full`: it computes what was predicted, so that devices are judged by it.
   [[nodiscard]] Status run(Executable& executable, const Submission& submission, bool is_full);
   // Returns the submission of the next run: its number, and the time that its programs may take.

@@ -125,6 +125,10 @@ Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights,
   return std::move(step).finish(logits);
 }
 
+std::string input_of_piece(std::string_view name, std::uint32_t piece) {
+  return piece == 0 ? std::string(name) : fmt::format("{}.{}", name, piece);
+}
+
 std::uint64_t cache_page_bytes(const ModelConfig& config, std::uint32_t page_tokens, DType dtype) {
   const DTypeInfo& info = info_of(dtype);
   return std::uint64_t{2} * config.layers * page_tokens * config.kv_heads * config.head_dim / info.block_elements *

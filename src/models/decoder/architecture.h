@@ -97,15 +97,21 @@ struct StepShape {
   std::uint32_t pages = 1;               // of the cache
   std::uint32_t page_tokens = 1;
   DType cache_dtype = DType::F16;
+  // Each block computes so many equal parts of the tokens in turn, so that only one of them needs memory for values
+  // between its ops. A step in several pieces has exactly `tokens` tokens.
+  std::uint32_t pieces = 1;
   friend bool operator==(const StepShape&, const StepShape&) = default;
 };
 
 // The session writes these tensors of the graph before each step:
-//   "tokens" I32 [tokens], "positions" I32 [tokens], "sequences" I32 [tokens]: row in the page table,
+//   "tokens", "positions" and "sequences" (row in the page table), each I32 [tokens / pieces], for the first piece;
+//     for the others under the names that input_of_piece() gives,
 //   "pages" I32 [sequences, pages_per_sequence], "output_rows" I32 [outputs]: which tokens want logits.
 // Output 0 is F32 [outputs, vocabulary], output 1 the best kCandidates of each row, as top_values finds them. The state
 // is "cache.N.keys" and "cache.N.values", [pages, page_tokens, kv_heads, head_dim].
 [[nodiscard]] Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights, const StepShape& shape);
+// Returns the name of the input "tokens", "positions" or "sequences" of a piece.
+[[nodiscard]] std::string input_of_piece(std::string_view name, std::uint32_t piece);
 
 // Bytes of one page of `page_tokens` tokens in the caches of all layers.
 [[nodiscard]] std::uint64_t cache_page_bytes(const ModelConfig& config, std::uint32_t page_tokens, DType dtype);

@@ -56,32 +56,36 @@ Tensor StepBuilder::rotary_factors() {
 Tensor StepBuilder::self_attention(Tensor x, Tensor residual) {
   const Heads heads = project_heads(x);
   const Shape cache{shape_.pages, shape_.page_tokens, config_.kv_heads, config_.head_dim};
-  const Tensor old_keys = graph_.state(fmt::format("cache.{}.keys", layer_index_), shape_.cache_dtype, cache);
-  const Tensor old_values = graph_.state(fmt::format("cache.{}.values", layer_index_), shape_.cache_dtype, cache);
+  const auto [tokens, positions, sequences] = *piece_;
+  const auto newest = [&](Tensor state, std::string_view name) {
+    return state.id != kNone ? state
+                             : graph_.state(fmt::format("cache.{}.{}", layer_index_, name), shape_.cache_dtype, cache);
+  };
+  const Tensor old_keys = newest(keys_, "keys");
+  const Tensor old_values = newest(values_, "values");
   const auto written = [&](Tensor state, Tensor what) {
-    return graph_.cache_write(state, what, positions_, sequences_, pages_);
+    return graph_.cache_write(state, what, positions, sequences, pages_);
   };
 
   const bool rotates = config_.unrotated_every == 0 || (layer_index_ + 1) % config_.unrotated_every != 0;
   const Tensor factors = rotary_factors();
   Tensor query = heads.query;
-  Tensor keys;
   if (!rotates) {
-    keys = written(old_keys, heads.keys);
+    keys_ = written(old_keys, heads.keys);
   } else {
-    query = graph_.rotary(heads.query, positions_, factors, rotation());
-    keys = factors.id == kNone
-               ? graph_.rotary_cache_write(old_keys, heads.keys, positions_, sequences_, pages_, rotation())
-               : written(old_keys, graph_.rotary(heads.keys, positions_, factors, rotation()));
+    query = graph_.rotary(heads.query, positions, factors, rotation());
+    keys_ = factors.id == kNone
+                ? graph_.rotary_cache_write(old_keys, heads.keys, positions, sequences, pages_, rotation())
+                : written(old_keys, graph_.rotary(heads.keys, positions, factors, rotation()));
   }
-  const Tensor values = written(old_values, heads.values);
+  values_ = written(old_values, heads.values);
   const Tensor sinks = config_.attention_sinks ? weight("attn_sinks.weight", {config_.heads}) : Tensor{};
-  const Tensor mixed = graph_.attention(query, keys, values, positions_, sequences_, pages_, sinks,
+  const Tensor mixed = graph_.attention(query, keys_, values_, positions, sequences, pages_, sinks,
                                         {{Attr::scale, config_.attention_scale},
                                          {Attr::soft_cap, config_.attention_soft_cap},
                                          {Attr::window, has_window(config_, layer_index_) ? config_.window : 0U}});
   const std::uint32_t columns = config_.heads * config_.head_dim;
-  const Tensor flat = graph_.reshape(mixed, {{Attr::dims, Shape{shape_.tokens, columns}}});
+  const Tensor flat = graph_.reshape(mixed, {{Attr::dims, Shape{shape_.tokens / shape_.pieces, columns}}});
   return add_block(flat, "attn_output", columns, config_.output_bias, "post_attention_norm", residual);
 }
 

@@ -9,23 +9,34 @@ namespace shunt::models {
 StepBuilder::StepBuilder(const ModelConfig& config, std::span<const WeightInfo> weights, const StepShape& shape)
     : config_(config), shape_(shape) {
   for (const WeightInfo& info : weights) weights_.emplace(info.name, &info);
-  tokens_ = graph_.input("tokens", DType::I32, {shape.tokens}, Extent::tokens);
-  positions_ = graph_.input("positions", DType::I32, {shape.tokens}, Extent::tokens);
-  sequences_ = graph_.input("sequences", DType::I32, {shape.tokens}, Extent::tokens);
+  for (std::uint32_t piece = 0; piece < shape.pieces; ++piece) {
+    const auto input = [&](std::string_view name) {
+      return graph_.input(input_of_piece(name, piece), DType::I32, {shape.tokens / shape.pieces},
+                          shape.pieces == 1 ? Extent::tokens : Extent::fixed);
+    };
+    pieces_.push_back({input("tokens"), input("positions"), input("sequences")});
+  }
   pages_ = graph_.input("pages", DType::I32, {shape.sequences, shape.pages_per_sequence});
   output_rows_ = graph_.input("output_rows", DType::I32, {shape.outputs}, Extent::outputs);
 }
 
 Tensor StepBuilder::decoder() {
-  Tensor x = embed();
+  std::vector<Tensor> xs;  // one per piece
+  for (const Piece& piece : pieces_) {
+    piece_ = &piece;
+    xs.push_back(embed());
+  }
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     begin_layer(layer);
-    x = self_attention(norm(x, "attn_norm", config_.embedding), x);
+    for (std::size_t piece = 0; piece < xs.size(); ++piece) {
+      piece_ = &pieces_[piece];
+      xs[piece] = self_attention(norm(xs[piece], "attn_norm", config_.embedding), xs[piece]);
+    }
     // The rest of the last layer treats each token alone, so it is computed only for tokens that want logits.
-    if (layer + 1 == config_.layers) x = keep_outputs(x);
-    x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x);
+    if (layer + 1 == config_.layers) xs = {keep_outputs(xs)};
+    for (Tensor& x : xs) x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x);
   }
-  return logits(x);
+  return logits(xs.front());
 }
 
 Result<Graph> StepBuilder::finish(Tensor logits) && {
@@ -57,12 +68,13 @@ Tensor StepBuilder::weight(std::string_view name, const Shape& shape) {
 
 void StepBuilder::begin_layer(std::uint32_t index) {
   layer_index_ = index;
+  keys_ = values_ = {};
   layer_ = fmt::format("blk.{}.", index);
   graph_.prefix(layer_);
 }
 
 Tensor StepBuilder::embed() {
-  const Tensor x = graph_.gather(weight("token_embd.weight", {config_.vocabulary, config_.embedding}), tokens_);
+  const Tensor x = graph_.gather(weight("token_embd.weight", {config_.vocabulary, config_.embedding}), piece_->tokens);
   return config_.embedding_scale == 1 ? x : graph_.scale(x, {{Attr::factor, config_.embedding_scale}});
 }
 
@@ -81,7 +93,7 @@ Tensor StepBuilder::cut(Tensor x, std::uint32_t begin, std::uint32_t count) {
 }
 
 Tensor StepBuilder::with_heads(Tensor x, std::uint32_t heads) {
-  return graph_.reshape(x, {{Attr::dims, Shape{shape_.tokens, heads, config_.head_dim}}});
+  return graph_.reshape(x, {{Attr::dims, Shape{shape_.tokens / shape_.pieces, heads, config_.head_dim}}});
 }
 
 Tensor StepBuilder::add_block(Tensor hidden, std::string_view name, std::uint32_t columns, bool has_bias,
@@ -97,7 +109,11 @@ Tensor StepBuilder::add_scaled(Tensor y, std::string_view post_norm, Tensor resi
   return graph_.add(y, residual);
 }
 
-Tensor StepBuilder::keep_outputs(Tensor x) { return graph_.gather(x, output_rows_); }
+Tensor StepBuilder::keep_outputs(std::span<const Tensor> pieces) {
+  Tensor all = pieces.front();
+  for (const Tensor& piece : pieces.subspan(1)) all = graph_.concat(all, piece, {{Attr::axis, 0U}});
+  return graph_.gather(all, output_rows_);
+}
 
 Tensor StepBuilder::logits(Tensor x) {
   graph_.prefix("");

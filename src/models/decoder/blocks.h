@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "models/decoder/architecture.h"
 
@@ -28,7 +29,11 @@ class StepBuilder {
   struct Heads {
     Tensor query, keys, values;  // [tokens, heads, head_dim]
   };
+  struct Piece {
+    Tensor tokens, positions, sequences;  // inputs of the graph
+  };
 
+  // In the following, [tokens] are those of the piece, as are the rows until keep_outputs().
   // Looks up the token embeddings -> [tokens, embedding].
   Tensor embed();
   // The next blocks belong to layer `index`, with weights "blk.N.NAME".
@@ -52,8 +57,8 @@ class StepBuilder {
   Tensor add_block(Tensor hidden, std::string_view name, std::uint32_t columns, bool has_bias,
                    std::string_view post_norm, Tensor residual);
   Tensor add_scaled(Tensor y, std::string_view post_norm, Tensor residual);
-  // Keeps only the rows whose logits are wanted: [tokens, embedding] -> [outputs, embedding].
-  Tensor keep_outputs(Tensor x);
+  // Keeps only the rows whose logits are wanted: those of all pieces, each [tokens, embedding] -> [outputs, embedding].
+  Tensor keep_outputs(std::span<const Tensor> pieces);
   // [outputs, embedding] -> [outputs, vocabulary].
   Tensor logits(Tensor x);
 
@@ -73,9 +78,12 @@ class StepBuilder {
   std::set<std::string, std::less<>> used_;
   std::optional<Error> error_;
   GraphBuilder graph_;
-  Tensor tokens_, positions_, sequences_, pages_, output_rows_;
+  Tensor pages_, output_rows_;
+  std::vector<Piece> pieces_;
+  const Piece* piece_ = nullptr;  // that the next block computes
   std::string layer_;
   std::uint32_t layer_index_ = 0;
+  Tensor keys_, values_;  // the newest versions of the layer's cache; none before its first block
 };
 
 }  // namespace shunt::models
