@@ -5,25 +5,30 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <bit>
 
 #include "answers.h"
+#include "base/system/text_file.h"
 #include "bench_steps.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
 #include "models/session.h"
 #include "options.h"
+#include "origin.h"
 #include "output.h"
+#include "plan/regret.h"
 #include "run/measure/link_bench.h"
 #include "run/opened_devices.h"
-#include "trace/run_times.h"
+#include "step_limits.h"
+#include "step_times.h"
+#include "trace/chrome.h"
+#include "trace/recording.h"
 
 namespace shunt::cli {
 namespace {
 
 using models::Session;
-using trace::Activity;
 
 struct BenchHybridOptions {
   std::string model;
@@ -32,36 +37,8 @@ struct BenchHybridOptions {
   std::uint32_t repetitions = 3;
   SessionOptions session;
   RuntimeOptions runtime;
+  std::string trace;
   bool json = false;
-};
-
-// Rates of the machine, measured just now or reported by drivers; 0: unknown.
-struct Rates {
-  LinkBench::SideBySide host;  // bytes/s of the processor's reads and of weights to the GPU
-  double gpu_bytes_per_s = 0;  // of its memory
-  double gpu_flops_per_s = 0;
-};
-
-// The weights that a step reads, in bytes, and where they are.
-struct Weights {
-  double all = 0;
-  double on_host = 0;
-  double fit_host = 0;  // those that would be there if weights took all of the GPU's budget
-  double elements = 0;  // of matrices
-};
-
-struct Part {
-  std::string what;
-  double us = 0;
-};
-
-// One phase: its bound, and parts that add up to its time.
-struct Phase {
-  std::string name;
-  std::uint64_t tokens = 0;  // of a step
-  double us = 0;             // of a step
-  double predicted_us = 0;
-  std::vector<Part> parts;  // the first is the bound
 };
 
 // Returns the only other device than processors that these plans use.
@@ -83,31 +60,38 @@ Result<Device*> gpu_of(std::span<const Plan* const> plans, const Runtime& runtim
                           fmt::join(working_devices(plans), ", ")));
 }
 
-Result<Rates> measure_rates(Device& gpu) {
+Status add_rates(Device& gpu, StepLimits& limits) {
   constexpr std::uint64_t kCopyBytes = std::uint64_t{32} << 20U;
-  Rates rates{.host = {}, .gpu_bytes_per_s = gpu.peak().bytes_per_s, .gpu_flops_per_s = gpu.peak().flops_per_s};
+  limits.gpu_bytes_per_s = gpu.peak().bytes_per_s;
+  limits.gpu_flops_per_s = gpu.peak().flops_per_s;
   SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(gpu, kCopyBytes, cpu::beyond_cache_bytes()));
+  LinkBench::SideBySide host;
   if (bench->copies_weights()) {
-    SHUNT_TRY_ASSIGN(rates.host, bench->measure_side_by_side());
-    return rates;
+    SHUNT_TRY_ASSIGN(host, bench->measure_side_by_side());
+  } else {
+    // Weights then go the way of values, through the thread that also computes.
+    SHUNT_TRY_ASSIGN(const auto processor, cpu::Limits::create(0));
+    SHUNT_TRY_ASSIGN(const double us, bench->measure_us(LinkBench::Direction::to_device, kCopyBytes));
+    host.reads_alone = host.reads = processor->read_bytes_per_s();
+    host.weights_alone = static_cast<double>(kCopyBytes) / us * 1e6;
   }
-  // Weights then go the way of values, through the thread that also computes.
-  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(0));
-  SHUNT_TRY_ASSIGN(const double us, bench->measure_us(LinkBench::Direction::to_device, kCopyBytes));
-  rates.host.reads_alone = rates.host.reads = limits->read_bytes_per_s();
-  rates.host.weights_alone = static_cast<double>(kCopyBytes) / us * 1e6;
-  return rates;
+  limits.read_bytes_per_s = host.reads_alone;
+  limits.read_bytes_per_s_beside_weights = host.reads;
+  limits.link_bytes_per_s = host.weights_alone;
+  limits.link_bytes_per_s_beside_reads = host.weights;
+  return {};
 }
 
-Weights weights_of(const models::Model& model, const Plan& plan, const Device& gpu, std::uint64_t budget) {
-  Weights weights;
+void add_weights(const models::Model& model, const Plan& plan, const Device& gpu, std::uint64_t budget,
+                 StepLimits& limits) {
+  double all = 0;
   const auto& config = model.config();
   const double used = config.experts.count == 0 ? 1 : static_cast<double>(config.experts.used) / config.experts.count;
   for (const WeightInfo& weight : model.weights().weights()) {
     if (!is_read_whole(model, weight)) continue;
     const double share = weight.name.find("_exps.") != std::string::npos ? used : 1;
-    weights.all += share * static_cast<double>(weight.bytes);
-    if (weight.shape.rank() > 1) weights.elements += share * static_cast<double>(weight.shape.elements());
+    all += share * static_cast<double>(weight.bytes);
+    if (weight.shape.rank() > 1) limits.weight_elements += share * static_cast<double>(weight.shape.elements());
   }
   double held = 0;
   double others = 0;
@@ -116,52 +100,11 @@ Weights weights_of(const models::Model& model, const Plan& plan, const Device& g
     held = static_cast<double>(use.weight_bytes);
     others = static_cast<double>(use.state_bytes);
   }
-  weights.on_host = std::max(weights.all - held, 0.0);
+  const double on_host = std::max(all - held, 0.0);
   const double room = budget == kNoBudget ? held : static_cast<double>(budget) - others;
-  weights.fit_host = std::clamp(weights.all - room, 0.0, weights.on_host);
-  return weights;
-}
-
-double us_for(double amount, double per_s) { return per_s <= 0 ? 0 : amount / per_s * 1e6; }
-
-// A token: the processor reads weights while others travel.
-std::vector<Part> parts_of_generation(const trace::RunTimes& times, const Weights& weights, const Rates& rates) {
-  const double both = rates.host.reads + rates.host.weights;
-  const double read_us = us_for(weights.on_host - times.weight_bytes(), rates.host.reads);
-  const double computes_us = times.us_of(Activity::processor);
-  return {{"host memory, by the processor and the link", us_for(weights.fit_host, both)},
-          {"budget that holds no weights", us_for(weights.on_host - weights.fit_host, both)},
-          {"more for the processor than its share", read_us - us_for(weights.on_host, both)},
-          {"processor slower than it reads memory", computes_us - read_us},
-          {"the GPU computes, the processor waits", times.us_of(Activity::device, {Activity::processor})},
-          {"both wait for weights", times.us_of(Activity::weights, {Activity::processor, Activity::device})},
-          {"both wait for values",
-           times.us_of(Activity::values, {Activity::processor, Activity::device, Activity::weights})},
-          {"starting work and noticing its end", times.idle_us()}};
-}
-
-// A prompt: the GPU computes while weights travel.
-std::vector<Part> parts_of_prompt(const trace::RunTimes& times, const Weights& weights, const Rates& rates,
-                                  std::uint64_t tokens) {
-  const double link_us = us_for(weights.fit_host, rates.host.weights_alone);
-  const double flops_us = us_for(2 * weights.elements * static_cast<double>(tokens), rates.gpu_flops_per_s);
-  const double values_us = times.us_of(Activity::values, {Activity::processor, Activity::device, Activity::weights});
-  if (flops_us > link_us)
-    return {{"arithmetic of the GPU", flops_us},
-            {"GPU slower than its peak", times.us_of(Activity::device) - flops_us},
-            {"the processor computes, the GPU waits", times.us_of(Activity::processor, {Activity::device})},
-            {"both wait for weights", times.us_of(Activity::weights, {Activity::processor, Activity::device})},
-            {"both wait for values", values_us},
-            {"starting work and noticing its end", times.idle_us()}};
-  const double bytes_us = us_for(times.weight_bytes(), rates.host.weights_alone);
-  return {
-      {"the link", link_us},
-      {"more or fewer weights on it than that", bytes_us - link_us},
-      {"link slower than alone", times.us_of(Activity::weights) - bytes_us},
-      {"the GPU computes, the link waits", times.us_of(Activity::device, {Activity::weights})},
-      {"the processor computes, both wait", times.us_of(Activity::processor, {Activity::device, Activity::weights})},
-      {"all wait for values", values_us},
-      {"starting work and noticing its end", times.idle_us()}};
+  limits.weight_bytes = static_cast<std::uint64_t>(all);
+  limits.host_weight_bytes = static_cast<std::uint64_t>(on_host);
+  limits.least_host_weight_bytes = static_cast<std::uint64_t>(std::clamp(all - room, 0.0, on_host));
 }
 
 class HybridBench {
@@ -170,14 +113,10 @@ class HybridBench {
       : options_(options),
         session_(session),
         runtime_(runtime),
-        text_(random_tokens(std::max(options.prompt, options.generate), session.model().config().vocabulary)) {
-    for (const Device* device : opened(runtime).handles())
-      if (device->info().is_host_cpu()) processors_.insert(device->info().id);
-    for (const WeightInfo& weight : session.model().weights().weights()) weights_.insert(weight.name);
-  }
+        text_(random_tokens(std::max(options.prompt, options.generate), session.model().config().vocabulary)) {}
 
-  // Returns the times of the steps of prompts and of generation, which were run once before.
-  Result<trace::RunTimes> time(bool is_prompt) {
+  // Records the steps of prompts or of generation, which were run once before.
+  Status record(bool is_prompt) {
     for (std::uint32_t repetition = 0; repetition <= options_.repetitions; ++repetition) {
       if (catch_interrupts().load()) return fail(Code::interrupted, "interrupted");
       line_.show(fmt::format(
@@ -191,7 +130,7 @@ class HybridBench {
         SHUNT_TRY(time_generation(session_, std::span(text_).first(options_.generate), 1));
       }
     }
-    return trace::RunTimes(runtime_.recording(), processors_, weights_);
+    return {};
   }
 
  private:
@@ -199,47 +138,42 @@ class HybridBench {
   Session& session_;
   const Runtime& runtime_;
   const std::vector<Token> text_;
-  std::set<std::string, std::less<>> processors_;
-  std::set<std::string, std::less<>> weights_;
   ProgressLine line_;
 };
 
-Phase phase_of(std::string name, std::uint64_t tokens, const Plan& plan, const trace::RunTimes& times,
-               std::vector<Part> parts) {
-  return {.name = std::move(name),
-          .tokens = tokens,
-          .us = times.us(),
-          .predicted_us = plan.predicted_us,
-          .parts = std::move(parts)};
+Result<StepLimits> measure_limits(const Session& session, const Runtime& runtime, std::span<const Plan* const> plans) {
+  StepLimits limits;
+  SHUNT_TRY_ASSIGN(Device* const gpu, gpu_of(plans, runtime));
+  SHUNT_TRY(add_rates(*gpu, limits));
+  const auto handles = opened(runtime).handles();
+  const auto place = static_cast<std::size_t>(std::ranges::find(handles, gpu) - handles.begin());
+  add_weights(session.model(), *plans.front(), *gpu, opened(runtime).budgets()[place], limits);
+  return limits;
 }
 
-std::string to_text(const Phase& phase) {
-  std::string text = fmt::format("\n{:<46} {:>9}  {:>6}\n", phase.name, "ms", "share");
-  for (const Part& part : phase.parts)
-    text += fmt::format("{:<46} {:>9.3f}  {:>6}\n", part.what, part.us / 1e3, in_percent(part.us / phase.us));
-  text += fmt::format("{:<46} {:>9.3f}  {:>6.1f} tokens/s; {} of the bound, predicted {:.3f} ms\n", "all",
-                      phase.us / 1e3, static_cast<double>(phase.tokens) * 1e6 / phase.us,
-                      in_percent(phase.parts.front().us / phase.us), phase.predicted_us / 1e3);
-  return text;
+// Returns the mean tokens of the steps of a prompt that have the plan of the first one. The last step may be shorter.
+std::uint32_t mean_tokens(Session& session, std::uint32_t prompt) {
+  const std::uint32_t first = session.prompt_step(prompt);
+  std::uint32_t tokens = 0;
+  std::uint32_t steps = 0;
+  for (std::uint32_t done = 0; done < prompt;) {
+    const std::uint32_t step = session.prompt_step(prompt - done);
+    done += step;
+    if (std::bit_ceil(step) != std::bit_ceil(first)) continue;
+    tokens += step;
+    ++steps;
+  }
+  return tokens / steps;
 }
 
-Json to_json(const Phase& phase) {
-  Json parts = Json::array();
-  for (const Part& part : phase.parts) parts.push_back({{"what", part.what}, {"us", part.us}});
-  return {{"tokens", phase.tokens},
-          {"us", phase.us},
-          {"predicted_us", phase.predicted_us},
-          {"bound_us", phase.parts.front().us},
-          {"tokens_per_s", static_cast<double>(phase.tokens) * 1e6 / phase.us},
-          {"parts", std::move(parts)}};
-}
+struct HybridResult {
+  std::vector<std::string> devices;
+  StepLimits limits;
+  std::vector<StepTimes> steps;
+};
 
-Status execute(BenchHybridOptions& options) {
-  options.runtime.trace = true;
-  if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
-  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
-  SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+Result<HybridResult> measure(const BenchHybridOptions& options, const Runtime& runtime, const models::Model& model) {
+  SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options.session));
   const std::uint32_t step = session->prompt_step(options.prompt);
   const auto plans_now = [&]() -> Result<std::array<const Plan*, 2>> {
     SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
@@ -247,43 +181,55 @@ Status execute(BenchHybridOptions& options) {
     return std::array{generation, prompt};
   };
   SHUNT_TRY_ASSIGN(const auto plans_before, plans_now());
-  SHUNT_TRY(gpu_of(plans_before, *runtime));  // before it takes time
-  HybridBench bench(options, *session, *runtime);
-  SHUNT_TRY_ASSIGN(const trace::RunTimes prompts, bench.time(true));
-  SHUNT_TRY_ASSIGN(const trace::RunTimes tokens, bench.time(false));
+  SHUNT_TRY(gpu_of(plans_before, runtime));  // before it takes time
+  HybridBench bench(options, *session, runtime);
+  SHUNT_TRY(bench.record(true));
+  trace::Recording prompts = runtime.recording();
+  SHUNT_TRY(bench.record(false));
   SHUNT_TRY_ASSIGN(const auto plans, plans_now());
-  const auto& [generation, prompt] = plans;
-  SHUNT_TRY_ASSIGN(Device* const gpu, gpu_of(plans, *runtime));
-  SHUNT_TRY_ASSIGN(const Rates rates, measure_rates(*gpu));
-  const auto handles = opened(*runtime).handles();
-  const auto place = static_cast<std::size_t>(std::ranges::find(handles, gpu) - handles.begin());
-  const Weights weights = weights_of(*model, *generation, *gpu, opened(*runtime).budgets()[place]);
-  const Phase phases[] = {
-      phase_of("generation, a token", 1, *generation, tokens, parts_of_generation(tokens, weights, rates)),
-      phase_of(fmt::format("prompt, {} tokens", step), step, *prompt, prompts,
-               parts_of_prompt(prompts, weights, rates, step))};
-  if (options.json)
-    return print_json({{"model", options.model},
-                       {"devices", working_devices(plans)},
-                       {"weight_bytes", weights.all},
-                       {"host_weight_bytes", weights.on_host},
-                       {"read_bytes_per_s", rates.host.reads_alone},
-                       {"read_bytes_per_s_beside_weights", rates.host.reads},
-                       {"link_bytes_per_s", rates.host.weights_alone},
-                       {"link_bytes_per_s_beside_reads", rates.host.weights},
-                       {"gpu_bytes_per_s", rates.gpu_bytes_per_s},
-                       {"gpu_flops_per_s", rates.gpu_flops_per_s},
-                       {"generation", to_json(phases[0])},
-                       {"prompt", to_json(phases[1])}});
-  std::string text = fmt::format(
-      "{} on {}: {} of {} of weights stay in host memory\n", options.model, fmt::join(working_devices(plans), ", "),
-      in_units(static_cast<std::uint64_t>(weights.on_host)), in_units(static_cast<std::uint64_t>(weights.all)));
-  text += fmt::format(
-      "the processor reads {:.1f} GB/s, {:.1f} while weights travel; these come at {:.1f} GB/s, {:.1f} "
-      "while it reads\n",
-      rates.host.reads_alone / 1e9, rates.host.reads / 1e9, rates.host.weights_alone / 1e9, rates.host.weights / 1e9);
-  for (const Phase& phase : phases) text += to_text(phase);
+  SHUNT_TRY_ASSIGN(StepLimits limits, measure_limits(*session, runtime, plans));
+  limits.prompt_tokens = mean_tokens(*session, options.prompt);
+  trace::Recorder& recorder = opened(runtime).recorder();
+  attach(recorder, origin_of("bench hybrid", options.model, *session, runtime, options.runtime));
+  attach(recorder, limits);
+  const trace::Recording recording = trace::joined(std::move(prompts), runtime.recording());
+  if (!options.trace.empty()) SHUNT_TRY(write_text_file(options.trace, to_chrome_json(recording)));
+  SHUNT_TRY_ASSIGN(const auto reviewed, regrets_of(recording));
+  return HybridResult{.devices = working_devices(plans), .limits = limits, .steps = step_times_of(recording, reviewed)};
+}
+
+// Finds the steps of generation, or of whole steps of a prompt.
+Result<Json> steps_in(std::span<const StepTimes> all, bool is_generation) {
+  for (const StepTimes& times : all)
+    if (times.is_generation == is_generation && times.knows_tokens) return to_json(times);
+  return fail(Code::unsupported, fmt::format("the recording holds no whole step of {}; choose fewer --repetitions",
+                                             is_generation ? "generation" : "a prompt"));
+}
+
+Status show(const BenchHybridOptions& options, const HybridResult& result) {
+  SHUNT_TRY_ASSIGN(Json generation, steps_in(result.steps, true));
+  SHUNT_TRY_ASSIGN(Json prompt, steps_in(result.steps, false));
+  if (options.json) {
+    Json json = {{"model", options.model}, {"devices", result.devices}};
+    json.update(to_json(result.limits));
+    json.update({{"generation", std::move(generation)}, {"prompt", std::move(prompt)}});
+    return print_json(json);
+  }
+  std::string text =
+      fmt::format("{} on {}: {}", options.model, fmt::join(result.devices, ", "), to_text(result.limits));
+  for (const StepTimes& times : result.steps) text += "\n" + to_text(times);
   return print(text);
+}
+
+Status execute(BenchHybridOptions& options) {
+  bool times_each_op = false;  // ignored, as steps would take longer
+  SHUNT_TRY(prepare_trace(options.trace, options.runtime, times_each_op));
+  options.runtime.trace = true;
+  if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
+  SHUNT_TRY_ASSIGN(const HybridResult result, measure(options, *runtime, *model));
+  return show(options, result);
 }
 
 }  // namespace
@@ -291,14 +237,15 @@ Status execute(BenchHybridOptions& options) {
 Action bench_hybrid(CommandLine& line) {
   auto options = std::make_shared<BenchHybridOptions>();
   add_model(line, options->model);
-  const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
-    add_number(line, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
+  const auto count = [&](const char* name, std::uint32_t& value, const char* meaning, std::uint32_t least = 1) {
+    add_number(line, name, value, fmt::format("{} [{}]", meaning, value), least, 1U << 20U);
   };
-  count("--prompt", options->prompt, "Tokens in the prompt");
+  count("--prompt", options->prompt, "Tokens in the prompt", 2);  // one would be a step of generation
   count("--generate", options->generate, "Tokens to generate");
   count("--repetitions", options->repetitions, "Number of times to measure each");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);
+  add_trace(line, options->trace);
   add_json(line, options->json);
   return [options] { return execute(*options); };
 }

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "attached.h"
 #include "base/field_json.h"
-#include "base/parse_json.h"
 #include "devices/device.h"
-#include "output.h"
 
 namespace shunt::cli {
 
@@ -16,6 +15,7 @@ void visit_fields(field_json::FieldsOf<Origin::DeviceName> auto& device, const a
   visit("id", device.id);
   visit("name", device.name);
   visit("type", device.type);
+  visit("is_host_cpu", device.is_host_cpu);
 }
 
 void visit_fields(field_json::FieldsOf<Origin> auto& origin, const auto& visit) {
@@ -56,22 +56,6 @@ std::string absolute(const std::string& path) {
   return failed || path.empty() ? path : whole.lexically_normal().string();
 }
 
-template <class T>
-void attach_as(trace::Recorder& recorder, std::string_view key, const T& value) {
-  recorder.attach(key, to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-// Finds the value that was attached last.
-template <class T>
-std::optional<T> find(const trace::Recording& recording, std::string_view key) {
-  const auto found = recording.attachments.find(key);
-  T value;
-  if (found == recording.attachments.end() || found->second.empty() ||
-      !field_json::from_json(parse_json(found->second.back()), value))
-    return std::nullopt;
-  return value;
-}
-
 Origin common_of(std::string_view command, const std::string& model, const Runtime& runtime,
                  const RuntimeOptions& options) {
   Origin origin;
@@ -83,7 +67,7 @@ Origin common_of(std::string_view command, const std::string& model, const Runti
   origin.budgets = options.budgets;
   origin.named = runtime.options().devices;
   for (const DeviceInfo& device : runtime.devices())
-    origin.devices.push_back({device.id, device.name, std::string(name_of(device.type))});
+    origin.devices.push_back({device.id, device.name, std::string(name_of(device.type)), device.is_host_cpu()});
   return origin;
 }
 
@@ -137,14 +121,14 @@ void attach(trace::Recorder& recorder, const Origin& origin) { attach_as(recorde
 void attach(trace::Recorder& recorder, const Speeds& speeds) { attach_as(recorder, kSpeeds, speeds); }
 
 Result<Origin> origin_in(const trace::Recording& recording) {
-  auto origin = find<Origin>(recording, kOrigin);
+  auto origin = find_attached<Origin>(recording, kOrigin);
   if (origin) return *std::move(origin);
   return fail(
       Code::invalid,
       "the trace does not say which model and options it comes from; record it again with this version of shunt "
-      "and --trace of run, eval, bench model or run-graph");
+      "and --trace of run, eval, bench model, bench hybrid or run-graph");
 }
 
-std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }
+std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find_attached<Speeds>(recording, kSpeeds); }
 
 }  // namespace shunt::cli

@@ -21,6 +21,7 @@ struct Origin {
     std::string id;
     std::string name;
     std::string type;
+    bool is_host_cpu = false;
   };
   std::string command;  // "run"
   std::string version;  // of shunt

@@ -14,6 +14,8 @@
 #include "report_page.h"
 #include "report_verdict.h"
 #include "shunt/trace.h"
+#include "step_limits.h"
+#include "step_times.h"
 #include "trace/chrome.h"
 
 namespace shunt::cli {
@@ -28,14 +30,32 @@ struct ReportOptions {
 };
 
 Json facts_of(const ReportOptions& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
-              const Verdict& verdict, const std::vector<PlanRegret>& plans) {
+              const Verdict& verdict, const std::vector<StepTimes>& steps, const std::vector<PlanRegret>& plans) {
   const auto parse = [](const std::string& text) { return parse_json(text); };
-  Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
-                {"speeds", nullptr},      {"summary", parse(to_json(summary))}, {"plans", Json::array()}};
+  Json facts = {{"trace", options.trace},
+                {"verdict", to_json(verdict)},
+                {"origin", nullptr},
+                {"speeds", nullptr},
+                {"limits", nullptr},
+                {"steps", Json::array()},
+                {"summary", parse(to_json(summary))},
+                {"plans", Json::array()}};
   if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);
   if (const auto speeds = speeds_in(recording)) facts["speeds"] = to_json(*speeds);
+  if (const auto limits = limits_in(recording)) {
+    facts["limits"] = to_json(*limits);
+    facts["limits"]["sentence"] = to_text(*limits);
+  }
+  for (const StepTimes& times : steps) facts["steps"].push_back(to_json(times));
   for (const PlanRegret& plan : plans) facts["plans"].push_back(parse(to_json(plan)));
   return facts;
+}
+
+// The steps' times, and what limits them.
+std::string to_text(const std::vector<StepTimes>& steps, const std::optional<StepLimits>& limits) {
+  std::string text = limits ? to_text(*limits) + "\n" : "";
+  for (const StepTimes& times : steps) text += to_text(times) + "\n";
+  return text;
 }
 
 std::string explain(const std::vector<PlanRegret>& plans) {
@@ -66,11 +86,12 @@ Status execute(const ReportOptions& options) {
   SHUNT_TRY_ASSIGN(const std::vector<PlanRegret> plans, regrets_of(recording, origin ? origin->named : ""));
   const trace::ExecutionSummary summary = summarize(recording);
   const Verdict verdict = verdict_of(recording, summary, plans);
-  Json facts = facts_of(options, recording, summary, verdict, plans);
+  const std::vector<StepTimes> steps = step_times_of(recording, plans);
+  Json facts = facts_of(options, recording, summary, verdict, steps, plans);
   if (options.lines) SHUNT_TRY(print(to_json_lines(recording)));
   if (options.explain) SHUNT_TRY(print(explain(plans)));
   if (options.json) SHUNT_TRY(print_json(facts));
-  if (is_text(options)) SHUNT_TRY(print(to_text(verdict) + to_text(summary)));
+  if (is_text(options)) SHUNT_TRY(print(to_text(verdict) + to_text(steps, limits_in(recording)) + to_text(summary)));
   return page.empty() ? Status() : write_page(page, std::move(facts), recording);
 }
 
@@ -78,7 +99,8 @@ Status execute(const ReportOptions& options) {
 
 Action report(CommandLine& line) {
   auto options = std::make_shared<ReportOptions>();
-  line.input("TRACE", options->trace, "File written by --trace of run, run-graph, eval or bench model").required();
+  line.input("TRACE", options->trace, "File written by --trace of run, run-graph, eval, bench model or bench hybrid")
+      .required();
   line.option("-o,--output", options->page,
               "File of the page [beside the trace, as .html; no page with any other option]")
       .value_name("FILE");

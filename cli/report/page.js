@@ -2,7 +2,7 @@
 'use strict';
 
 const facts = JSON.parse(document.getElementById('data').textContent);
-const { summary, plans, timeline, origin, speeds, verdict } = facts;
+const { summary, plans, timeline, origin, speeds, verdict, limits, steps } = facts;
 
 const kDeviceColours = ['#4477aa', '#dd7733', '#338855', '#aa4477', '#bb9922', '#4499bb', '#8866bb', '#777777'];
 const kOpColours = ['#5b8ff9', '#61c9a8', '#f6bd16', '#e8684a', '#9270ca', '#6dc8ec', '#ff99c3', '#2f8f83', '#a0855b',
@@ -265,6 +265,21 @@ function fillTimeline() {
   });
 }
 
+// ---- A step
+
+function fillSteps() {
+  find('#steps-section').hidden = steps.length === 0;
+  find('#limits').textContent = limits?.sentence ?? '';
+  find('#steps').append(...steps.map(({ title, sentence, us: whole, parts }) => {
+    const line = (what, us) => row([what, number(milliseconds(us)), number(percent(us / Math.max(whole, 1e-9))),
+      element('i', { class: 'bar', style: `width: ${Math.min(Math.max(100 * us / whole, 0), 100)}%` })]);
+    const head = element('thead', {}, element('tr', {}, ...[title, 'ms', 'Share', ''].map((text) => element('th', {}, text))));
+    const body = element('tbody', {}, ...parts.map(({ what, us }) => line(what, us)),
+      row(['all', number(milliseconds(whole)), number(percent(1)), '']));
+    return element('div', { class: 'scroll' }, element('table', {}, head, body), element('p', { class: 'hint' }, sentence));
+  }));
+}
+
 // ---- Where time went
 
 function fillTimes() {
@@ -485,6 +500,7 @@ function fillDecisions() {
 fillVerdict();
 fillHeader();
 fillTimeline();
+fillSteps();
 fillTimes();
 fillMap();
 fillScatter();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/out_of_memory.h"
+#include "trace/run_times.h"
 
 namespace shunt {
 namespace {
@@ -285,6 +286,7 @@ void Execution::record_transfer(std::uint32_t number) const {
                     .what = executable_.transfer_labels_[number],
                     .device = recorder->intern(executable_.plan_.devices[transfer.to].id),
                     .from = recorder->intern(executable_.plan_.devices[transfer.from].id),
+                    .reason = transfer.copied == Copied::weight ? recorder->intern(trace::kWeightOfStep) : 0,
                     .kind = trace::Kind::transfer,
                     .step = submission_.step,
                     .plan = executable_.plan_number_,

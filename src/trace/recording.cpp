@@ -25,6 +25,23 @@ Recording recording_of(const Recorder& recorder) {
   return recording;
 }
 
+std::uint64_t complete_since_ns(const Recording& recording) {
+  if (recording.overwritten == 0 || recording.events.empty()) return 0;
+  // Events are in the order in which they ended, and those that are missing ended before the first.
+  const ExecutionEvent& first = recording.events.front();
+  return first.start_ns + first.duration_ns;
+}
+
+Recording joined(Recording first, Recording later) {
+  const std::uint64_t complete_ns = complete_since_ns(later);
+  for (const ExecutionEvent& event : later.events)
+    if (event.kind != Kind::run || event.start_ns >= complete_ns) first.events.push_back(event);
+  first.recorded = first.events.size() + first.overwritten;
+  first.labels = std::move(later.labels);
+  first.attachments = std::move(later.attachments);
+  return first;
+}
+
 std::string_view outcome_of(const ExecutionEvent& event) { return event.failed ? shunt::name_of(event.code) : "ok"; }
 
 std::uint64_t origin_ns(const Recording& recording) {

@@ -49,6 +49,8 @@ class Bench(CommandLine):
     def test_parts_of_a_hybrid_run_add_up(self):
         call = ("bench", "hybrid", MODEL, "--prompt", "8", "--generate", "4", "--repetitions", "2", "--strategy", "layers")
         result = self.data(*call, "--devices", "sim:0,cpu:simd")
+        self.assertEqual((result["generation"]["tokens"], result["generation"]["steps"]), (1, 2 * 4))
+        self.assertEqual((result["prompt"]["tokens"], result["prompt"]["steps"]), (8, 2))
         self.assertEqual(set(result["devices"]), {"sim:0", "cpu:simd"})
         self.assertGreater(result["host_weight_bytes"], 0)
         self.assertLess(result["host_weight_bytes"], result["weight_bytes"])
@@ -57,6 +59,27 @@ class Bench(CommandLine):
             self.assertAlmostEqual(sum(part["us"] for part in phase["parts"]) / phase["us"], 1)
             self.assertEqual(phase["parts"][0]["us"], phase["bound_us"])
         self.refused(1, "compares one GPU and the processor", *call, *ALONE)
+
+    def test_a_report_of_a_hybrid_run_shows_the_tables_that_it_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            # Plans are for a power of two.
+            call = ("bench", "hybrid", MODEL, "--prompt", "11", "--generate", "4", "--repetitions", "2", "--strategy", "layers",
+                    "--devices", "sim:0,cpu:simd", "--trace", trace)
+            result = self.data(*call)
+            report = self.data("report", trace)
+            self.assertEqual(report["steps"], [result["generation"], result["prompt"]])
+            self.assertEqual(report["origin"]["command"], "bench hybrid")
+            self.assertEqual(report["limits"].pop("prompt_tokens"), 11)
+            self.assertIn(" of weights stay in host memory\n", report["limits"].pop("sentence"))
+            self.assertEqual(report["limits"], {key: result[key] for key in report["limits"]})
+            self.assertEqual(report["summary"]["runs"]["events"], 2 * 4 + 2, "what warmed up is not in the trace")
+            printed = shunt(*call)
+            self.assertEqual(printed.returncode, 0, printed.stderr)
+            shown = shunt("report", trace).stdout
+            limits_and_tables = printed.stdout.split(": ", 1)[1]
+            self.assertRegex(limits_and_tables, r"\n\ngeneration, a token .*\n(.*\n)+all .*100 %\nmean of 8 steps, .*\n\nprompt, 11 tokens ")
+            self.assertIn(limits_and_tables, shown)
 
     def test_bench_of_ops_has_rates_and_shares(self):
         quick = ("--shape", "micro", "--prompt", "3", "--repetitions", "2", "--threads")

@@ -159,6 +159,28 @@ class Traces(CommandLine):
         self.assertRegex(self.data("report", trace)["verdict"]["sentence"],
                          r"; other devices were predicted to save \d+\.\d+ m?s \(\d+ %\), most by running attention on cpu:scalar")
 
+    def test_the_parts_of_each_kind_of_step_add_up(self):
+        generation = {"the processor computes", "the GPU computes", "both wait for values", "starting work and noticing its end"}
+        for arguments, most in ((THREE, generation | {"the processor computes, the GPU waits", "the GPU computes, the processor waits"}),
+                                (("--devices", "cpu:simd", *ALONE), {"the processor computes", "starting work and noticing its end"})):
+            trace = self.record(*arguments)
+            report = self.data("report", trace)
+            self.assertEqual([(times["title"], times["steps"]) for times in report["steps"]],
+                             [("generation, a token", 2), ("prompt, 2 tokens", 1)])
+            for times in report["steps"]:
+                self.assertAlmostEqual(sum(part["us"] for part in times["parts"]) / times["us"], 1)
+                self.assertLessEqual({part["what"] for part in times["parts"]}, most)
+                self.assertNotIn("bound_us", times)
+            # The tokens of a prompt's step are known only up to the next power of two.
+            self.assertEqual(["tokens_per_s" in times for times in report["steps"]], [True, False])
+            self.assertIsNone(report["limits"])
+            runs = [plan["actual"] for plan in report["plans"]]
+            self.assertAlmostEqual(sum(times["us"] * times["steps"] for times in report["steps"]),
+                                   sum(run["mean_us"] * run["times"] for run in runs), delta=1)
+            self.assertIn("\nprompt, 2 tokens ", shunt("report", trace).stdout)
+        old = self.data("report", self.changed(trace, lambda other: other.pop("origin")))
+        self.assertEqual(old["steps"], [], "which devices are processors is not known")
+
     def test_what_failed_stands_in_the_verdict(self):
         result = shunt("run", MODEL, "Once upon a time", "-n", "12", "--greedy", "--devices", "sim:0,cpu:scalar", "--strategy", "layers",
                        "--trace", self.trace, env={"SHUNT_FAULTS": "sim:0 lost at op 300"})

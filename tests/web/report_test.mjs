@@ -119,6 +119,29 @@ async function itOpensWithAVerdict(page, trace) {
   assert.match(await textOf(page, '#failures'), /device_lost/);
 }
 
+// A table for each kind of step, with the bound if the trace has limits.
+async function stepsHaveTheirParts(page, trace) {
+  const tables = () => page.$$eval('#steps table', (all) => all.map((each) => [...each.rows].map(({ cells }) => cells[0].textContent)));
+  const notes = () => page.$$eval('#steps .hint', (all) => all.map(({ textContent }) => textContent));
+  await open(page, pageOf(trace));
+  const [generation, prompt] = await tables();
+  assert.deepEqual([generation[0], generation.at(-1), prompt[0], prompt.at(-1)], ['generation, a token', 'all', 'prompt, 8 tokens', 'all']);
+  assert.match((await notes())[0], /^mean of 15 steps, .* tokens\/s, predicted /);
+  assert.equal(await textOf(page, '#limits'), '');
+  await open(page, pageOf(trace, (json) => {
+    json.otherData.limits = [{ weight_bytes: 2 ** 20, host_weight_bytes: 2 ** 19, least_host_weight_bytes: 2 ** 18, weight_elements: 1e6,
+      read_bytes_per_s: 9e9, read_bytes_per_s_beside_weights: 7e9, link_bytes_per_s: 5e9, link_bytes_per_s_beside_reads: 4e9,
+      gpu_bytes_per_s: 0, gpu_flops_per_s: 1e12, prompt_tokens: 7 }];
+  }));
+  const [limited, limitedPrompt] = await tables();
+  assert.deepEqual(limited.slice(1, 3), ['host memory, by the processor and the link', 'budget that holds no weights']);
+  assert.equal(limitedPrompt[0], 'prompt, 7 tokens');
+  assert.match((await notes())[1], / of the bound, predicted /);
+  assert.match(await textOf(page, '#limits'), /^512\.0 KiB of 1\.0 MiB of weights stay in host memory\nthe processor reads 9\.0 GB\/s/);
+  await open(page, pageOf(trace, (json) => { json.otherData.plans = []; }));
+  assert.equal(await page.$eval('#steps-section', ({ hidden }) => hidden), true);
+}
+
 // Nothing is wider than a phone's screen; tables scroll on their own.
 async function itFitsANarrowScreen(page, trace) {
   for (const width of [420, 320, 1280]) {
@@ -180,7 +203,7 @@ async function takeScreenshot(page, trace, file) {
   await page.screenshot({ path: file });
 }
 
-const kTests = [itOpensWithAVerdict, itFitsANarrowScreen, everySectionIsThere, theTimelineZoomsAndTellsOfEvents, decisionsAreSortedFilteredAndExplained,
+const kTests = [itOpensWithAVerdict, stepsHaveTheirParts, itFitsANarrowScreen, everySectionIsThere, theTimelineZoomsAndTellsOfEvents, decisionsAreSortedFilteredAndExplained,
   anEmptyTraceIsAPage, namesAreNoMarkup, aLongTraceOpensInSeconds];
 
 try {
