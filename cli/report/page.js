@@ -271,11 +271,11 @@ function fillSteps() {
   find('#steps-section').hidden = steps.length === 0;
   find('#limits').textContent = limits?.sentence ?? '';
   find('#steps').append(...steps.map(({ title, sentence, us: whole, parts }) => {
-    const line = (what, us) => row([what, number(milliseconds(us)), number(percent(us / Math.max(whole, 1e-9))),
+    const line = (what, us) => row([what, number((us / 1e3).toFixed(3)), number(`${(100 * us / Math.max(whole, 1e-9)).toFixed(1)} %`),
       element('i', { class: 'bar', style: `width: ${Math.min(Math.max(100 * us / whole, 0), 100)}%` })]);
     const head = element('thead', {}, element('tr', {}, ...[title, 'ms', 'Share', ''].map((text) => element('th', {}, text))));
     const body = element('tbody', {}, ...parts.map(({ what, us }) => line(what, us)),
-      row(['all', number(milliseconds(whole)), number(percent(1)), '']));
+      row(['all', number((whole / 1e3).toFixed(3)), number('100.0 %'), '']));
     return element('div', { class: 'scroll' }, element('table', {}, head, body), element('p', { class: 'hint' }, sentence));
   }));
 }

@@ -5,10 +5,13 @@ Run by ctest as: python3 bench_test.py PROGRAM
 
 import json
 import os
+import pathlib
 import tempfile
 import unittest
 
 from program import ALONE, MODEL, CommandLine, shunt
+
+MACHINES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "machines"
 
 
 class Bench(CommandLine):
@@ -80,6 +83,24 @@ class Bench(CommandLine):
             limits_and_tables = printed.stdout.split(": ", 1)[1]
             self.assertRegex(limits_and_tables, r"\n\ngeneration, a token .*\n(.*\n)+all .*100 %\nmean of 8 steps, .*\n\nprompt, 11 tokens ")
             self.assertIn(limits_and_tables, shown)
+
+    def test_weights_that_travel_are_apart_from_values(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            result = self.data("bench", "hybrid", MODEL, "--machine", str(MACHINES / "strong-gpu.json"), "--budget", "gpu:0=8MiB",
+                               "--prompt", "128", "--generate", "1", "--repetitions", "1", "-c", "512", "--trace", trace)
+            lines = [json.loads(line) for line in shunt("report", trace, "--lines").stdout.splitlines()]
+            copied = [line for line in lines if line["kind"] == "transfer"]
+            weights = [line for line in copied if line.get("reason") == "a weight that this step needs there"]
+            self.assertGreater(len(weights), 10)
+            for line in copied:
+                self.assertEqual(".weight" in line["name"], line in weights, line)
+            parts = {part["what"]: part["us"] for part in result["prompt"]["parts"]}
+            traveled_us = sum(line["bytes"] for line in weights) / result["link_bytes_per_s"] * 1e6
+            self.assertAlmostEqual(parts["the link"] + parts["more or fewer weights on it than that"], traveled_us)
+            self.assertGreater(parts["the link"], 0)
+            self.assertAlmostEqual(sum(parts.values()), result["prompt"]["us"])
+            self.assertEqual(self.data("report", trace)["steps"], [result["generation"], result["prompt"]])
 
     def test_bench_of_ops_has_rates_and_shares(self):
         quick = ("--shape", "micro", "--prompt", "3", "--repetitions", "2", "--threads")
