@@ -157,7 +157,11 @@ bool Runner::has_measured() {
 
 bool Runner::measure(const std::atomic<bool>* interrupted) {
   const std::vector<RunClient::Expected> expected = client_.expected();
-  if (expected.empty()) return false;
+  if (expected.empty() || !may_measure(runtime_, device_pool_)) return false;
+  const auto samples = client_.samples();
+  if (!samples) return false;
+  std::vector<Workload> work;
+  for (const RunClient::Sample& sample : *samples) work.push_back({&sample.graph, sample.times});
   const auto forecast = [&](const DeviceSet& set, std::optional<double> margin) -> Result<Forecast> {
     const std::unique_ptr<BucketPlanner> planner = client_.planner_for(set, margin);
     Forecast all;
@@ -169,14 +173,10 @@ bool Runner::measure(const std::atomic<bool>* interrupted) {
     }
     return all;
   };
-  if (!pays_to_measure(
-          {.runtime = runtime_, .device_pool = device_pool_, .margin = options_.margin, .forecast = forecast}))
-    return false;
-  const auto samples = client_.samples();
-  if (!samples) return false;
-  std::vector<Workload> work;
-  for (const RunClient::Sample& sample : *samples) work.push_back({&sample.graph, sample.times});
-  const auto costs = measure_briefly(runtime_, device_pool_, work, interrupted);
+  const MeasuringOptions options{
+      .runtime = runtime_, .device_pool = device_pool_, .work = work, .margin = options_.margin, .forecast = forecast};
+  if (!pays_to_measure(options)) return false;
+  const auto costs = measure_briefly(options, interrupted);
   if (costs) device_pool_.set_costs(*costs);
   return costs.has_value();
 }

@@ -22,9 +22,8 @@ constexpr double kReach = 4;
 // them.
 constexpr std::uint64_t kFewTokens = 8;
 constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
-// A measurement counts as confirmed for a week, or for a day if some of it looks wrong.
+// A measurement counts as confirmed for a week.
 constexpr double kConfirmedSeconds = 7 * 86400;
-constexpr double kFarRecordsSeconds = 86400;
 // No measurement is more precise than this.
 constexpr double kLeastSpread = 0.02;
 
@@ -101,7 +100,7 @@ TimeCurve::TimeCurve(std::span<const MeasuredOp> points, double op_us) : op_us_(
   std::vector<double> deviations;
   for (std::size_t row = 0; row < count; ++row) {
     const double spread = std::max(points[row].spread, kLeastSpread);
-    points_.push_back({.at = place_of(points[row].cost), .strength = 0, .spread = spread});
+    points_.push_back({.cost = points[row].cost, .at = place_of(points[row].cost), .strength = 0, .spread = spread});
     for (std::size_t column = 0; column <= row; ++column)
       covariance[row * count + column] = covariance[column * count + row] =
           kDeviation * kDeviation * likeness(points_[row].at, points_[column].at);
@@ -115,6 +114,10 @@ TimeCurve::TimeCurve(std::span<const MeasuredOp> points, double op_us) : op_us_(
 double TimeCurve::roofline_us(const Cost& cost) const {
   return op_us_ + 1e6 * std::max(rates_.flops_per_s == 0 ? 0 : cost.flops / rates_.flops_per_s,
                                  rates_.bytes_per_s == 0 ? 0 : cost.bytes() / rates_.bytes_per_s);
+}
+
+bool TimeCurve::has(const Cost& cost) const {
+  return std::ranges::any_of(points_, [&](const Point& point) { return is_same_shape(point.cost, cost); });
 }
 
 Prediction TimeCurve::predict(const Cost& cost) const {
@@ -137,7 +140,8 @@ Prediction TimeCurve::predict(const Cost& cost) const {
 
 DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
     : prior_(device.prior), launch_us_(device.prior.launch_us), is_measured_(device.prior.uncertainty < kBelieved) {
-  if (device.memory_pool != kHostPool) to_device_ = from_device_ = weights_to_device_ = prior_link(device);
+  if (device.memory_pool != kHostPool) prior_link_ = prior_link(device);
+  forget_links();
   if (measured != nullptr) use(device, within_limits(*measured, device));
 }
 
@@ -147,7 +151,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   has_profile_ = true;
   checked_s_ = measured.checked_s;
   is_doubted_ = usable.refused != 0 || checked_s_ == 0;
-  has_far_records_ = has_far_records(measured);
+  unconfirmed_ = unconfirmed_outliers(measured, device);
   // A device that declines to copy has not been measured in this.
   if (measured.launch_us + measured.op_us > 0) {
     launch_us_ = measured.launch_us;
@@ -180,7 +184,19 @@ bool DeviceCost::is_due(double now_s) const {
   if (!has_profile_) return false;
   // If the clock was set back, the age is unknown.
   const double age_s = checked_s_ > now_s ? kConfirmedSeconds : now_s - checked_s_;
-  return is_doubted_ || age_s >= (has_far_records_ ? kFarRecordsSeconds : kConfirmedSeconds);
+  return is_doubted_ || age_s >= kConfirmedSeconds;
+}
+
+bool DeviceCost::may_rest_on(const Outlier& outlier, std::string_view kind, const Cost& cost) const {
+  if (outlier.of != Outlier::Of::op) return true;
+  const auto curve = curves_.find(kind);
+  if (curve == curves_.end()) return true;  // it is predicted from other kinds
+  return outlier.what == kind && (is_same_shape(outlier.cost, cost) || !curve->second.has(cost));
+}
+
+void DeviceCost::forget_links() {
+  to_device_ = from_device_ = weights_to_device_ = prior_link_;
+  one_way_at_a_time_ = false;
 }
 
 std::string_view DeviceCost::refusal(Op op) const {

@@ -4,8 +4,8 @@
 // best rates that its kind of op reached, corrected by the times of the nearest measured shapes. The correction is a
 // Gaussian process over the logarithms of flops, bytes read and bytes written (Rasmussen and Williams, Gaussian
 // Processes for Machine Learning, chapter 2). A measured shape is predicted as measured, a distant one as the roofline
-// says, and the uncertainty grows in between. Constant once made, except for doubt() and correct(); const calls are
-// safe from any thread.
+// says, and the uncertainty grows in between. Constant once made, except for the calls that are not const; const calls
+// are safe from any thread.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "plan/costs/outliers.h"
 #include "plan/costs/profile.h"
 #include "plan/costs/profile_limits.h"
 
@@ -33,11 +34,14 @@ class TimeCurve {
   // REQUIRES: points is not empty.
   TimeCurve(std::span<const MeasuredOp> points, double op_us);
   [[nodiscard]] Prediction predict(const Cost& cost) const;
+  // Returns whether exactly this shape was measured.
+  [[nodiscard]] bool has(const Cost& cost) const;
   // The best rates that any point reached.
   [[nodiscard]] const ComputeRates& rates() const { return rates_; }
 
  private:
   struct Point {
+    Cost cost;
     std::array<double, 3> at;  // logarithms of the work
     double strength;           // weight in the correction
     double spread;
@@ -81,6 +85,14 @@ class DeviceCost {
   [[nodiscard]] bool is_due(double now_s) const;
   [[nodiscard]] bool is_doubted() const { return is_doubted_; }
   void doubt() { is_doubted_ = true; }
+  // The records that stand out and were measured only once.
+  [[nodiscard]] std::span<const Outlier> unconfirmed() const { return unconfirmed_; }
+  // Returns whether predictions of a shape of this kind may rest on the outlier.
+  [[nodiscard]] bool may_rest_on(const Outlier& outlier, std::string_view kind, const Cost& cost) const;
+  // Takes the rest of these records at their word.
+  void trust_outliers() { unconfirmed_.clear(); }
+  // Predicts copies as if links were not measured.
+  void forget_links();
   [[nodiscard]] bool has_profile() const { return has_profile_; }
   // DeviceProfile::checked_s as it was read; 0 without a profile.
   [[nodiscard]] double checked_s() const { return checked_s_; }
@@ -96,6 +108,7 @@ class DeviceCost {
                                                             std::optional<Arithmetic> arithmetic) const;
 
   PriorRates prior_;
+  LinkRates prior_link_;  // no rate: the device's memory is the host's
   double launch_us_;
   double wake_us_ = 0;
   LinkRates to_device_;
@@ -107,13 +120,13 @@ class DeviceCost {
   bool is_measured_;
   bool has_profile_ = false;
   bool is_doubted_ = false;
-  bool has_far_records_ = false;
   double checked_s_ = 0;
   double few_tokens_ratio_ = 1;
   double many_tokens_ratio_ = 1;
   double correction_ = 1;
   std::map<std::string, std::string, std::less<>> refused_;
   std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind (kind_of())
+  std::vector<Outlier> unconfirmed_;
 };
 
 // Predicts a typical language-model workload, to compare devices before a model is known: the matrix products of

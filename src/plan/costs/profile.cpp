@@ -24,12 +24,6 @@ std::map<std::string, std::string, std::less<>> kernels_of(std::string_view devi
   return kernel_hashes(api == api_rows().end() ? std::string_view() : api->kernels);
 }
 
-// Returns the family of an op by its name, or of a kind, which begins with it.
-std::string_view family_of(std::string_view kind) {
-  const auto op = std::ranges::find(ops(), kind.substr(0, kind.find(' ')), &OpInfo::name);
-  return op == ops().end() ? std::string_view() : op->family;
-}
-
 // Drops measurements of kernels that have changed. Whole steps were run with all kernels.
 void keep_measured_kernels(DeviceProfile& device) {
   const auto now = kernels_of(device.id);
@@ -126,6 +120,12 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("ops", device.ops);
   visit("choices", device.choices);
   visit("refused", device.refused);
+  visit("confirmed", device.confirmed);
+}
+
+std::string_view family_of(std::string_view kind) {
+  const auto op = std::ranges::find(ops(), kind.substr(0, kind.find(' ')), &OpInfo::name);
+  return op == ops().end() ? std::string_view() : op->family;
 }
 
 double unix_seconds() {
@@ -168,7 +168,7 @@ Result<Profile> profile_from_json(std::string_view text) {
   if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
   // Fields missing in older files get defaults: not brief, no launch after a pause, no factors of whole steps, no
-  // choices of kernels, no rate of weights or of reads beside them, and an unknown time and build.
+  // choices of kernels, no rate of weights or of reads beside them, nothing confirmed, and an unknown time and build.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());
@@ -181,6 +181,7 @@ Result<Profile> profile_from_json(std::string_view text) {
       device.emplace("weights", field_json::json_of(LinkRates{}));
       device.emplace("reads_beside_weights", 1.0);
       device.emplace("weights_beside_reads", 1.0);
+      device.emplace("confirmed", Json::array());
     }
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))

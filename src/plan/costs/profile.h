@@ -62,10 +62,13 @@ struct DeviceProfile {
   std::map<std::string, std::vector<MeasuredOp>, std::less<>> ops;  // by kind
   KernelChoices choices;  // the fastest kernels of ops that have several; `ops` are times of these
   std::map<std::string, std::string, std::less<>> refused;  // why an op is not to be timed, by op
+  std::vector<std::string> confirmed;  // fingerprints of outliers that were measured twice (plan/costs/outliers.h)
 };
 
 // Seconds since 1970, by the system's clock.
 [[nodiscard]] double unix_seconds();
+// Returns the family of an op by its name, or of a kind, which begins with it; empty: there is no such op.
+[[nodiscard]] std::string_view family_of(std::string_view kind);
 // Describes a device as it is now, with nothing measured.
 [[nodiscard]] DeviceProfile unmeasured(const DeviceInfo& device);
 [[nodiscard]] bool is_valid_for(const DeviceProfile& profile, const DeviceInfo& device);

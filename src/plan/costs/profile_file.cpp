@@ -45,6 +45,11 @@ DeviceProfile merged(const DeviceProfile& now, DeviceProfile found, const Device
   add_shapes(now.choices, goes_on ? &before->choices : nullptr, found.choices);
   for (const auto& [op, why] : now.refused)
     if (!(goes_on && before->refused.contains(op))) found.refused.emplace(op, why);
+  const auto has = [](const DeviceProfile& profile, const std::string& fingerprint) {
+    return std::ranges::find(profile.confirmed, fingerprint) != profile.confirmed.end();
+  };
+  for (const std::string& fingerprint : now.confirmed)
+    if (!has(found, fingerprint) && !(goes_on && has(*before, fingerprint))) found.confirmed.push_back(fingerprint);
   return found;
 }
 

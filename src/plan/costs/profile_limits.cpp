@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
+
+#include "plan/costs/outliers.h"
 
 namespace shunt {
 namespace {
@@ -32,8 +33,6 @@ constexpr double kAbovePrior = 1e4;
 constexpr double kMostStartUs = 1e6;  // of a launch, an op, a wake-up and a link
 constexpr double kMostLinkBytesPerS = 2e12;
 constexpr double kMostRatio = 8;
-// A record this many times slower than the others is far off.
-constexpr double kFar = 16;
 
 // The two greatest values, so that each can be compared with the others.
 class Greatest {
@@ -109,8 +108,9 @@ class RecordLimits {
 bool is_start(double us) { return us >= 0 && us <= kMostStartUs; }
 
 std::size_t keep_possible_starts(DeviceProfile& profile) {
-  if (is_start(profile.launch_us) && is_start(profile.wake_us) && is_start(profile.op_us)) return 0;
-  profile.launch_us = profile.wake_us = profile.op_us = 0;
+  const auto is_possible = [&](const StartRecord& start) { return is_start(profile.*start.us); };
+  if (std::ranges::all_of(kStartRecords, is_possible)) return 0;
+  for (const StartRecord& start : kStartRecords) profile.*start.us = 0;
   return 1;
 }
 
@@ -136,8 +136,7 @@ ComputeRates rates_of(const MeasuredOp& point, double op_us) {
 
 UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device) {
   std::size_t refused = keep_possible_starts(profile);
-  for (LinkRates* const link : {&profile.to_device, &profile.from_device, &profile.weights, &profile.both_ways})
-    refused += keep_possible_link(*link);
+  for (const LinkRecord& link : kLinkRecords) refused += keep_possible_link(profile.*link.rates);
   for (double* const ratio : {&profile.few_tokens_ratio, &profile.many_tokens_ratio, &profile.reads_beside_weights,
                               &profile.weights_beside_reads})
     refused += keep_possible_ratio(*ratio);
@@ -146,31 +145,6 @@ UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device) {
     refused += std::erase_if(points, [&](const MeasuredOp& point) { return !limits.allows(point); });
   std::erase_if(profile.ops, [](const auto& kind) { return kind.second.empty(); });
   return {.profile = std::move(profile), .refused = refused};
-}
-
-bool has_far_records(const DeviceProfile& profile) {
-  ComputeRates best;
-  std::vector<ComputeRates> kinds;  // what each reached
-  bool is_far = false;
-  for (const auto& [kind, points] : profile.ops) {
-    ComputeRates reached;
-    for (const MeasuredOp& point : points) {
-      const ComputeRates rates = rates_of(point, profile.op_us);
-      reached.flops_per_s = std::max(reached.flops_per_s, rates.flops_per_s);
-      reached.bytes_per_s = std::max(reached.bytes_per_s, rates.bytes_per_s);
-    }
-    const auto is_far_off = [&](const MeasuredOp& point) {
-      const ComputeRates rates = rates_of(point, profile.op_us);
-      return kFar * rates.flops_per_s < reached.flops_per_s && kFar * rates.bytes_per_s < reached.bytes_per_s;
-    };
-    is_far = is_far || std::ranges::any_of(points, is_far_off);
-    best.flops_per_s = std::max(best.flops_per_s, reached.flops_per_s);
-    best.bytes_per_s = std::max(best.bytes_per_s, reached.bytes_per_s);
-    kinds.push_back(reached);
-  }
-  return is_far || std::ranges::any_of(kinds, [&](const ComputeRates& kind) {
-           return kFar * kind.flops_per_s < best.flops_per_s && kFar * kind.bytes_per_s < best.bytes_per_s;
-         });
 }
 
 }  // namespace shunt

@@ -22,8 +22,4 @@ struct UsableProfile {
 // dropped counts as not measured.
 [[nodiscard]] UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device);
 
-// Returns whether some op was recorded far slower than the device's other records imply. It may be that slow, or its
-// measurement was disturbed.
-[[nodiscard]] bool has_far_records(const DeviceProfile& profile);
-
 }  // namespace shunt

@@ -1,5 +1,5 @@
-// Measures unmeasured devices before they work, and checks records that runs have contradicted or that nobody has
-// confirmed for long. It does so only if there is enough work to pay for it.
+// Measures unmeasured devices before they work, and checks records that stand out, that runs have contradicted, or that
+// nobody has confirmed for long. It does so only if there is enough work to pay for it.
 //
 // Plain functions; one thread at a time.
 #pragma once
@@ -27,20 +27,22 @@ struct Forecast {
 struct MeasuringOptions {
   const Runtime& runtime;
   const DevicePool& device_pool;
+  std::span<const Workload> work;
   std::optional<double> margin;
   // Forecasts the work with these devices and this margin.
   std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
 };
 
+// Returns whether there is a choice of devices and one of them was not measured or has records in doubt, so that some
+// work could need measurements.
+[[nodiscard]] bool may_measure(const Runtime& runtime, const DevicePool& device_pool);
 // Returns whether measured costs could save more time of the work than measuring takes.
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
-// Measures the devices that need it, and returns the costs of all devices in the pool, in order. What was measured is
-// saved for later runs. Nothing if interrupted, by the runtime's watch or by `interrupted`, which may be null. Notifies
-// the user before it begins.
-[[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime,
-                                                                     const DevicePool& device_pool,
-                                                                     std::span<const Workload> work,
+// Measures the devices that need it for the work, and returns the costs of all devices in the pool, in order. What was
+// measured is saved for later runs. Nothing if interrupted, by the runtime's watch or by `interrupted`, which may be
+// null. Notifies the user before it begins, and of records that were wrong.
+[[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const MeasuringOptions& options,
                                                                      const std::atomic<bool>* interrupted);
 
 // Marks on disk the records of measured devices that take several times more, or less, than predicted. They are

@@ -18,6 +18,7 @@
 #include "run/measure/device_rates.h"
 #include "run/measure/link_bench.h"
 #include "run/measure/op_bench.h"
+#include "run/measure/record_check.h"
 #include "run/measure/steady.h"
 #include "run/verify/conformance.h"
 
@@ -52,14 +53,8 @@ constexpr double kDifferent = 1.1;
 // The number of tries for a disturbed measurement: disturbed by other work on the machine, or by the launch measured
 // with it.
 constexpr int kMostTries = 3;
-// A record is wrong if it is off by this factor twice in a row; a start-up time also has to be off by this many
-// microseconds.
-constexpr double kWrong = 2;
-constexpr double kWrongStartUs = 0.5;
 // A record this many times slower than the device's prior, or than its rates elsewhere, is timed all the same.
 constexpr double kFarSlower = 8;
-// Sizes of the copies by which links are compared.
-constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
 // If reading more than caches hold takes longer, ops read from the caches.
 constexpr double kLongSweepSeconds = 0.2;
 
@@ -135,27 +130,6 @@ Result<std::optional<Timed>> time_of(const BenchCase& use, Device& device, doubl
   return Timed{.use = time, .uses = (*bench)->uses()};
 }
 
-bool is_off(double was, double now) { return was > kWrong * now || now > kWrong * was; }
-
-bool is_start_off(double was_us, double now_us) {
-  return is_off(was_us, now_us) && std::abs(was_us - now_us) > kWrongStartUs;
-}
-
-// Keeps new start-up times only if they differ greatly, since they were measured in a hurry.
-void keep_close_starts(const DeviceProfile& before, DeviceProfile& now) {
-  if (is_start_off(before.launch_us, now.launch_us) || is_start_off(before.wake_us, now.wake_us) ||
-      is_off(before.op_us, now.op_us))
-    return;
-  now.launch_us = before.launch_us;
-  now.wake_us = before.wake_us;
-  now.op_us = before.op_us;
-}
-
-void keep_close_link(const LinkRates& before, LinkRates& now) {
-  const auto is_close = [&](std::uint64_t bytes) { return !is_off(before.copy_us(bytes), now.copy_us(bytes)); };
-  if (now.bytes_per_s == 0 || (before.bytes_per_s > 0 && std::ranges::all_of(kComparedBytes, is_close))) now = before;
-}
-
 // Allocates what ops of usual sizes share. Null if the device lacks the memory; each op then allocates what it needs.
 std::unique_ptr<BenchMemory> memory_for(Device& device, std::uint64_t read) {
   if (const auto available = device.memory_available(); available && *available / 4 < read + kMostWrittenBytes)
@@ -220,20 +194,18 @@ class Calibration {
 
   // Compares records with what launches, links and these ops take now, as far as time allows, and replaces wrong ones.
   Result<DeviceProfile> check_within(double seconds, std::span<const BenchCase> cases) {
-    const DeviceProfile before = profile_;
-    const bool was_brief = before.is_brief;
-    is_checking_ = true;
-    SHUNT_TRY(run_within(seconds, cases));
+    const bool was_brief = profile_.is_brief;
+    check_.emplace(profile_, device_.info());
+    // Outliers are checked first: they mislead most.
+    std::vector<BenchCase> ordered(cases.begin(), cases.end());
+    std::ranges::stable_partition(ordered, [&](const BenchCase& use) {
+      return check_->has_outliers(kind_on(device_, BenchOperands(use).call()));
+    });
+    SHUNT_TRY(run_within(seconds, ordered));
     profile_.is_brief = was_brief;
-    keep_close_starts(before, profile_);
-    keep_close_link(before.to_device, profile_.to_device);
-    keep_close_link(before.from_device, profile_.from_device);
-    keep_close_link(before.weights, profile_.weights);
-    keep_close_link(before.both_ways, profile_.both_ways);
-    if (before.weights.bytes_per_s > 0) {
-      profile_.reads_beside_weights = before.reads_beside_weights;
-      profile_.weights_beside_reads = before.weights_beside_reads;
-    }
+    check_->compare_starts(profile_, launch_.count != 0);
+    check_->compare_links(profile_);
+    keep_used_confirmations(profile_, device_.info());
     return std::move(profile_);
   }
 
@@ -433,7 +405,19 @@ class Calibration {
   DeviceProfile finished() {
     profile_ = within_limits(std::move(profile_), device_.info()).profile;
     profile_.checked_s = unix_seconds();
+    confirm_visited();
+    keep_used_confirmations(profile_, device_.info());
     return profile_;
+  }
+
+  // Visits at different times that agree confirm each other.
+  void confirm_visited() {
+    for (const Outlier& outlier : unconfirmed_outliers(profile_, device_.info())) {
+      const auto visited =
+          visits_.find({outlier.what, {outlier.cost.flops, outlier.cost.bytes_read, outlier.cost.bytes_written}});
+      if (visited != visits_.end() && visited->second.size() > 1 && !differ(visited->second))
+        confirm(profile_, outlier);
+    }
   }
 
   Status measure_in_time(const BenchCase& use) {
@@ -457,16 +441,20 @@ class Calibration {
     }
     SHUNT_TRY_ASSIGN(auto time, timed(use, expected_s, timing));
     if (!time) return {};
-    std::vector<MeasuredOp>& points = profile_.ops[kind];
-    if (is_checking_ && !points.empty()) {
-      const double recorded_us = TimeCurve(points, profile_.op_us).predict(cost_of(call)).us;
-      if (!is_off(recorded_us, time->median)) return {};
-      SHUNT_TRY_ASSIGN(time, timed(use, expected_s, timing));
-      if (!time || !is_off(recorded_us, time->median)) return {};
-      if (!checked_.contains(kind)) points.clear();
+    MeasuredOp now = of_visits(cost_of(call), std::span(&*time, 1));
+    if (!check_ || profile_.ops[kind].empty()) {
+      profile_.ops[kind].push_back(now);
+      return {};
     }
-    checked_.insert(kind);
-    points.push_back(of_visits(cost_of(call), std::span(&*time, 1)));
+    if (!RecordCheck::agrees(profile_, kind, now)) {
+      SHUNT_TRY_ASSIGN(time, timed(use, expected_s, timing));
+      if (!time) return {};
+      now = of_visits(cost_of(call), std::span(&*time, 1));
+    }
+    if (RecordCheck::agrees(profile_, kind, now))
+      check_->confirm_op(profile_, kind, now);
+    else
+      check_->replace_op(profile_, kind, now);
     return {};
   }
 
@@ -474,7 +462,7 @@ class Calibration {
   [[nodiscard]] double most_expected_us(const OpCall& call) const {
     const DeviceCost measured(device_.info(), &profile_);
     const Prediction expected = measured.compute(call, arithmetic_of(kind_on(device_, call)));
-    if (!is_checking_) return expected.us + expected.uncertainty_us;
+    if (!check_) return expected.us + expected.uncertainty_us;
     const double believed_us = DeviceCost(device_.info(), nullptr).compute(call).us;
     return std::min({expected.us, kFarSlower * believed_us, kFarSlower * best_us(cost_of(call))});
   }
@@ -582,8 +570,7 @@ class Calibration {
   std::map<std::tuple<Op, std::set<DType>, std::string>, bool> right_kernels_;
   Steady launch_;                                // of a program, in microseconds
   std::set<std::string, std::less<>> recorded_;  // kinds to check: they were correct when they were measured
-  std::set<std::string, std::less<>> checked_;   // kinds measured now
-  bool is_checking_ = false;
+  std::optional<RecordCheck> check_;             // of records from before
   double worked_s_ = -std::numeric_limits<double>::infinity();  // when the last timing ended
   double end_s_ = std::numeric_limits<double>::infinity();
   std::size_t done_ = 0;

@@ -42,9 +42,10 @@ struct CalibrationOptions {
 [[nodiscard]] Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
                                                       const CalibrationOptions& options);
 
-// Compares `before` with what launches, links and the ops of these steps take now, within the same limits. Replaces
-// what is off by more than a factor of two, in either direction. Records of other ops stay. The result counts as
-// confirmed. Errors: as calibrate().
+// Compares `before` with what launches, links and the ops of these steps take now, within the same limits, those of
+// kinds with outliers first (plan/costs/outliers.h). Replaces what is off by more than a factor of two, in either
+// direction, and confirms outliers that are not. Records of other ops stay. The result counts as confirmed. Errors: as
+// calibrate().
 [[nodiscard]] Result<DeviceProfile> check_briefly(Device& device, std::span<const Workload> work, double seconds,
                                                   DeviceProfile before, const CalibrationOptions& options);
 

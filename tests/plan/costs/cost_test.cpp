@@ -247,11 +247,6 @@ TEST(DeviceCost, IsToBeCheckedOnceItIsOldOrDoubted) {
   EXPECT_TRUE(is_due(1e9, -kDay, nothing)) << "a clock that was set back";
   EXPECT_TRUE(is_due(0, 1, nothing)) << "runs have contradicted it";
   EXPECT_TRUE(is_due(1e9, 1, [](DeviceProfile& profile) { profile.few_tokens_ratio = 750; }));
-  const auto far = [](DeviceProfile& profile) {
-    profile.ops["silu F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 900, .spread = 0.01}};
-  };
-  EXPECT_FALSE(is_due(1e9, kDay / 2, far));
-  EXPECT_TRUE(is_due(1e9, 2 * kDay, far));
   EXPECT_FALSE(DeviceCost(processor(), nullptr).is_due(1e9)) << "nothing was measured";
 }
 

@@ -1,7 +1,7 @@
 // Whatever one number of a profile says, plans return to the sound ones within a bounded time.
 //
-// There are few chances to recover: a profile is read, a graph runs for some seconds of the simulated clock, and does
-// so once more a week later. The profile on disk must then be right again.
+// There are few chances to recover: a profile is read, and a graph runs for some seconds of the simulated clock. The
+// profile on disk must then be right again; one that is only moderately wrong is a week later.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +21,7 @@ constexpr double kWeek = 7 * 86400;
 constexpr int kRuns = 60;
 constexpr int kManyRuns = 2000;
 constexpr double kNever = 1e15;
+constexpr const char* kSound = "gpu:0 gpu:0 gpu:0 gpu:0 ";
 
 class MisleadingRecords : public test::WrongBeliefs {
  protected:
@@ -53,6 +54,7 @@ class MisleadingRecords : public test::WrongBeliefs {
             {.id = "cpu:0",
              .type = DeviceType::cpu,
              .launch_us = 2,
+             .op_us = 5,
              .rate = {.flops_per_s = 1e8, .bytes_per_s = 3e5},
              .uncertainty = 0.9,
              .memory_pool = "host",
@@ -71,8 +73,9 @@ class MisleadingRecords : public test::WrongBeliefs {
   void write(const Json& profile) const { std::ofstream(path_) << profile.dump(); }
 
   // Returns the devices of all ops after `runs` runs.
-  std::string placement_after(int runs) {
-    const auto runtime = machine(specs(), true);
+  std::string placement_after(int runs) { return placement_after(runs, specs()); }
+  std::string placement_after(int runs, const std::vector<sim::Spec>& specs) {
+    const auto runtime = machine(specs, true);
     auto computation = Computation::create(graph(kRows, 1), *runtime, &weights_, {.margin = 0.05});
     EXPECT_TRUE(computation.has_value()) << computation.error().message;
     const std::vector<std::byte> zeros(kRows * sizeof(float));
@@ -84,6 +87,17 @@ class MisleadingRecords : public test::WrongBeliefs {
     const Json plan = Json::parse((*computation)->explain_json());
     for (const Json& unit : plan["units"]) devices += unit["device"].get<std::string>() + " ";
     return devices;
+  }
+
+  [[nodiscard]] bool has_notice(std::string_view text) const {
+    return std::ranges::any_of(notices_, [&](const std::string& notice) { return notice.find(text) != notice.npos; });
+  }
+
+  static void multiply(Json& number, double factor) {
+    if (number.is_number_unsigned())
+      number = static_cast<std::uint64_t>(number.get<double>() * factor);
+    else
+      number = number.get<double>() * factor;
   }
 
   // Makes the profile a week old.
@@ -114,32 +128,57 @@ std::vector<Json::json_pointer> numbers_of(const Json& profile) {
 
 TEST_F(MisleadingRecords, EachNumberAThousandTimesTooLargeOrTooSmallIsPutRight) {
   write(sound_);
-  const std::string sound = placement_after(0);
-  ASSERT_EQ(sound, "gpu:0 gpu:0 gpu:0 gpu:0 ");
+  ASSERT_EQ(placement_after(kRuns), kSound);
+  ASSERT_EQ(notices_, std::vector<std::string>());
   std::size_t misled = 0;
-  std::size_t misled_for_a_week = 0;
   std::vector<std::string> lost;
   for (const Json::json_pointer& number : numbers_of(sound_))
     for (const double factor : {1000.0, 0.001}) {
       Json profile = sound_;
-      Json& value = profile[number];
-      if (value.is_number_unsigned())
-        value = static_cast<std::uint64_t>(value.get<double>() * factor);
-      else
-        value = value.get<double>() * factor;
+      multiply(profile[number], factor);
       write(profile);
-      misled += placement_after(0) == sound ? 0U : 1U;
-      misled_for_a_week += placement_after(kRuns) == sound ? 0U : 1U;
-      age();
+      notices_.clear();
+      const bool is_misled = placement_after(0) != kSound;
+      misled += is_misled ? 1U : 0U;
       // If little is lost, it takes more work before measuring again pays.
       const bool comes_back =
-          (placement_after(kRuns) == sound || placement_after(kManyRuns) == sound) && placement_after(0) == sound;
-      if (!comes_back) lost.push_back(number.to_string() + (factor > 1 ? " * 1000" : " / 1000"));
+          (placement_after(kRuns) == kSound || placement_after(kManyRuns) == kSound) && placement_after(0) == kSound;
+      const std::string name = number.to_string() + (factor > 1 ? " * 1000" : " / 1000");
+      if (!comes_back) lost.push_back(name);
+      if (is_misled && name.starts_with("/devices/0/ops/")) {
+        EXPECT_TRUE(has_notice("wrong records of gpu:0 are replaced: ")) << name;
+      }
     }
   RecordProperty("misled", std::to_string(misled));
-  RecordProperty("misled_for_a_week", std::to_string(misled_for_a_week));
   EXPECT_GT(misled, 0U) << "else it shows nothing";
   EXPECT_EQ(lost, std::vector<std::string>());
+}
+
+// What does not stand out is found by its age.
+TEST_F(MisleadingRecords, OpsThatAreModeratelyTooSlowArePutRightAfterAWeek) {
+  Json profile = sound_;
+  for (auto& kind : profile["devices"][0]["ops"])
+    for (Json& point : kind) multiply(point["us"], 12);
+  write(profile);
+  ASSERT_NE(placement_after(0), kSound);
+  EXPECT_NE(placement_after(kRuns), kSound);
+  EXPECT_EQ(notices_, std::vector<std::string>());
+  age();
+  EXPECT_EQ(placement_after(kRuns), kSound);
+  EXPECT_TRUE(has_notice("12 times too slow"));
+}
+
+// As where a device really is so slow.
+TEST_F(MisleadingRecords, OutliersThatAreTrueAreMeasuredOnceMoreAndNoticedOnce) {
+  std::vector<sim::Spec> slow = specs();
+  slow[0].believed =
+      sim::Rate{.flops_per_s = 50 * slow[0].rate.flops_per_s, .bytes_per_s = 50 * slow[0].rate.bytes_per_s};
+  write(sound_);
+  EXPECT_EQ(placement_after(kManyRuns, slow), kSound);
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_TRUE(has_notice("measuring gpu:0 before a long run"));
+  EXPECT_EQ(placement_after(kManyRuns, slow), kSound);
+  EXPECT_EQ(notices_.size(), 1U) << notices_.back();
 }
 
 }  // namespace

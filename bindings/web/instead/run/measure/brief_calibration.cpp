@@ -4,9 +4,9 @@
 namespace shunt {
 
 Forecast forecast_of(const Plan&, double) { return {}; }
+bool may_measure(const Runtime&, const DevicePool&) { return false; }
 bool pays_to_measure(const MeasuringOptions&) { return false; }
-std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime&, const DevicePool&, std::span<const Workload>,
-                                                       const std::atomic<bool>*) {
+std::optional<std::vector<DeviceCost>> measure_briefly(const MeasuringOptions&, const std::atomic<bool>*) {
   return std::nullopt;
 }
 void doubt_what_runs_contradict(const Runtime&, DevicePool&) {}
