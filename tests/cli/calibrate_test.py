@@ -13,7 +13,8 @@ import unittest
 from program import ALONE, CommandLine, MODEL, STORY, shunt
 
 SIMD = ("--devices", "cpu:simd", *ALONE)
-QUICK = ("--quick", *SIMD)
+# Other tests run meanwhile.
+QUICK = ("--quick", "--busy", *SIMD)
 
 
 class Calibrate(CommandLine):
@@ -101,7 +102,7 @@ class Calibrate(CommandLine):
         self.assertEqual(self.file.read_text(), kept)
 
     def test_the_others_are_measured_where_a_device_fails(self):
-        call = ("calibrate", MODEL, "--quick", "--devices", "sim:0,cpu:simd", *ALONE)
+        call = ("calibrate", MODEL, "--quick", "--busy", "--devices", "sim:0,cpu:simd", *ALONE)
         result = shunt(*call, env={"SHUNT_FAULTS": "sim:0 lost at op 5"})
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(result.stderr, r"\nshunt: sim:0: .*lost")
@@ -119,7 +120,7 @@ class Calibrate(CommandLine):
         nano = str(self.file.with_name("nano.gguf"))
         self.data("make-model", "nano", "F16", nano)
         with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
-            ended = list(pool.map(lambda device: shunt("calibrate", nano, "--quick", "--devices", device, *ALONE), devices))
+            ended = list(pool.map(lambda device: shunt("calibrate", nano, "--quick", "--busy", "--devices", device, *ALONE), devices))
         self.assertEqual([each.returncode for each in ended], [0, 0], [each.stderr for each in ended])
         kept = json.loads(self.file.read_text())["devices"]
         self.assertEqual({device["id"] for device in kept}, set(devices))

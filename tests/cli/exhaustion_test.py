@@ -35,7 +35,7 @@ COMMANDS = {
     "replay": ("replay", "TRACE", *CPU),
     "devices": ("devices",),
     "completions": ("completions", "bash"),
-    "calibrate": ("calibrate", "NANO", "--quick", "--devices", "cpu:simd", "--threads", "2"),
+    "calibrate": ("calibrate", "NANO", "--quick", "--busy", "--devices", "cpu:simd", "--threads", "2"),
 }
 # These take seconds, so N grows eightfold, at most so often.
 SLOW = ("calibrate",)

@@ -93,7 +93,7 @@ class Files(CommandLine):
         cache = self.folder / "cache"
         cache.mkdir()
         os.link(self.folder / "model.gguf", cache / "calibration.json")
-        done = self.call("calibrate", "model.gguf", "--quick", "--devices", "cpu:scalar", env={"SHUNT_CACHE_DIR": str(cache)})
+        done = self.call("calibrate", "model.gguf", "--quick", "--busy", "--devices", "cpu:scalar", env={"SHUNT_CACHE_DIR": str(cache)})
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("are the same file", done.stderr)
         self.assertEqual(os.listdir(cache), ["calibration.json"])

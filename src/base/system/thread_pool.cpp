@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/system/cgroup.h"
+#include "base/system/processor_times.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -69,18 +70,6 @@ void wait_within_job(const std::atomic<std::uint64_t>& value, std::uint64_t old)
     if (changes_within(kSpinsBetweenYields, value, old)) return;
   }
   value.wait(old, std::memory_order_acquire);
-}
-
-// Returns the processors that this process may use; empty if the system does not tell.
-std::vector<std::uint32_t> allowed_processors() {
-  std::vector<std::uint32_t> allowed;
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return allowed;
-  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) allowed.push_back(cpu);
-#endif
-  return allowed;
 }
 
 #if defined(__linux__)

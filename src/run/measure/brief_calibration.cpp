@@ -123,39 +123,60 @@ Result<double> most_saved_us(const MeasuringOptions& options, std::span<const Ne
 struct Found {
   const Device* device = nullptr;
   DeviceProfile profile;
+  double taken = 0;  // the share of the processors that it needed and other programs took
 };
 
 // Measures each of `devices`, or checks what `known` has of it, in an equal share of the time left. False: interrupted.
-bool measure(const Watch& watch, const DevicePool& device_pool, Devices devices, std::span<const Workload> work,
-             const Profile& known, std::vector<Found>& found, const std::atomic<bool>* interrupted) {
+bool measure(const MeasuringOptions& measuring, Devices devices, const Profile& known, std::vector<Found>& found,
+             const std::atomic<bool>* interrupted) {
+  const Watch& watch = measuring.runtime.options().watch;
   const auto is_interrupted = [&] { return watch.is_interrupted() || (interrupted != nullptr && interrupted->load()); };
   const auto now_s = [&] { return static_cast<double>(devices[0]->now_ns()) / 1e9; };
   const double end_s = now_s() + kSeconds;
   for (std::size_t index = 0; index < devices.size(); ++index) {
-    const double share_s = (end_s - now_s()) / static_cast<double>(devices.size() - index);
+    Device& device = *devices[index];
+    const double begin_s = now_s();
+    const double share_s = (end_s - begin_s) / static_cast<double>(devices.size() - index);
     const CalibrationOptions options{.progress = [&](const std::string&, std::size_t done, std::size_t count) {
       // The number of measurements of the next devices is unknown; assume as many as of this one.
       watch.report(ProgressKind::measuring, index * count + done, devices.size() * count);
       return !is_interrupted();
     }};
-    const DeviceProfile* const before = known.find(devices[index]->info());
-    auto measured = before == nullptr ? calibrate_briefly(*devices[index], work, share_s, options)
-                                      : check_briefly(*devices[index], work, share_s, *before, options);
+    const DeviceProfile* const before = known.find(device.info());
+    const auto measure_within = [&](double seconds) -> Result<Found> {
+      const OtherWork others(device.info(), measuring.processor_times);
+      SHUNT_TRY_ASSIGN(DeviceProfile profile, before == nullptr
+                                                  ? calibrate_briefly(device, measuring.work, seconds, options)
+                                                  : check_briefly(device, measuring.work, seconds, *before, options));
+      return Found{.device = &device, .profile = std::move(profile), .taken = others.share()};
+    };
+    auto measured = measure_within(share_s);
+    // Other programs may have ended.
+    const double left_s = share_s - (now_s() - begin_s);
+    if (measured && measured->taken > kMostOtherWork && left_s >= share_s / 2 && !is_interrupted())
+      measured = measure_within(left_s);
     if (is_interrupted()) return false;
     // What was measured a moment ago need not be measured again by the next process.
     if (measured && before == nullptr)
       for (const Outlier& outlier : unconfirmed_outliers(measured->profile, device.info()))
         confirm(measured->profile, outlier);
     if (measured)
-      found.push_back({devices[index], std::move(*measured)});
+      found.push_back(std::move(*measured));
     else
-      device_pool.tell(fmt::format("{} cannot be measured: {}", devices[index]->info().id, measured.error().message));
+      measuring.device_pool.tell(fmt::format("{} cannot be measured: {}", device.info().id, measured.error().message));
   }
   return true;
 }
 
-// Saves what was found of a device, and tells the user which records it has corrected.
+// Saves what was found of a device, and tells the user which records it has corrected. What other programs disturbed
+// serves only this process.
 void keep(const DevicePool& device_pool, const std::filesystem::path& path, Found found, Profile& profile) {
+  if (found.taken > kMostOtherWork) {
+    device_pool.tell(fmt::format("what was measured of {} is not kept: other programs took {:.0f} % of its processors",
+                                 found.profile.id, 100 * found.taken));
+    profile.set(std::move(found.profile));
+    return;
+  }
   const auto before = std::ranges::find(profile.devices, found.profile.id, &DeviceProfile::id);
   if (const Status saved = add_to_profile(path, found.profile, before == profile.devices.end() ? nullptr : &*before);
       !saved)
@@ -221,8 +242,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const MeasuringOptions& o
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
     std::vector<Found> found;
-    const bool is_done =
-        measure(options.runtime.options().watch, device_pool, devices, options.work, *profile, found, interrupted);
+    const bool is_done = measure(options, devices, *profile, found, interrupted);
     recorder.set_enabled(is_traced);
     if (!is_done) return std::nullopt;
     for (Found& each : found) keep(device_pool, *path, std::move(each), *profile);

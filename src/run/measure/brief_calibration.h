@@ -12,6 +12,7 @@
 
 #include "plan/costs/cost.h"
 #include "run/measure/calibration.h"
+#include "run/measure/other_work.h"
 #include "run/pool/device_pool.h"
 
 namespace shunt {
@@ -31,6 +32,8 @@ struct MeasuringOptions {
   std::optional<double> margin;
   // Forecasts the work with these devices and this margin.
   std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
+  // What tells whether other programs disturb the measurements.
+  ProcessorTimesSource processor_times = [] { return shunt::processor_times(); };
 };
 
 // Returns whether there is a choice of devices and one of them was not measured or has records in doubt, so that some
@@ -40,8 +43,9 @@ struct MeasuringOptions {
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
 // Measures the devices that need it for the work, and returns the costs of all devices in the pool, in order. What was
-// measured is saved for later runs. Nothing if interrupted, by the runtime's watch or by `interrupted`, which may be
-// null. Notifies the user before it begins, and of records that were wrong.
+// measured is saved for later runs, except of processors that other programs kept busy meanwhile. Nothing if
+// interrupted, by the runtime's watch or by `interrupted`, which may be null. Notifies the user before it begins, of
+// records that were wrong, and of what is not saved.
 [[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const MeasuringOptions& options,
                                                                      const std::atomic<bool>* interrupted);
 
