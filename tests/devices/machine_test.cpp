@@ -52,7 +52,7 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
         "flops_per_s": 6e13, "bytes_per_s": 3e12, "rates": {"linear": {"flops_per_s": 9e14}, "softmax": {}},
         "link": {"latency_us": 3, "bytes_per_s": 5e10, "peers": false}, "memory_bytes": "1.5 KiB",
         "memory_pool": "a pool", "memory_resource": "a memory", "compute_resource": "a chip", "features": ["fp16", "shared-memory"],
-        "lacks": ["softmax", "add"], "watchdog_us": 12,
+        "taken": [{"bytes": "1 KiB"}, {"at_us": 2.5, "bytes": 0}], "lacks": ["softmax", "add"], "watchdog_us": 12,
         "faults": {"allocation_fails": 1, "lost_at_op": 2, "hangs_at_op": 3, "error_at_op": 4, "nonfinite_at_op": 5,
                    "wrong_at_op": 6}}]})",
       "text");
@@ -80,6 +80,11 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
   EXPECT_EQ(gpu.memory_resource, "a memory");
   EXPECT_EQ(gpu.compute_resource, "a chip");
   EXPECT_EQ(gpu.features, (DeviceFeatures{DeviceFeature::fp16, DeviceFeature::shared_memory}));
+  ASSERT_EQ(gpu.taken.size(), 2U);
+  EXPECT_EQ(gpu.taken[0].at_us, 0);
+  EXPECT_EQ(gpu.taken[0].bytes, 1024U);
+  EXPECT_EQ(gpu.taken[1].at_us, 2.5);
+  EXPECT_EQ(gpu.taken[1].bytes, 0U);
   EXPECT_EQ(gpu.lacks, (std::vector<Op>{Op::softmax, Op::add}));
   EXPECT_EQ(gpu.watchdog_us, 12);
   EXPECT_EQ(gpu.faults.allocation_fails, 1U);
@@ -188,6 +193,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with(R"("id": "x", "memory_bytes": "24 GB")"), {"\"memory_bytes\" is \"24 GB\""}},
         Wrong{with(R"("id": "x", "memory_bytes": "inf GiB")"), {"\"memory_bytes\" is \"inf GiB\""}},
         Wrong{with(R"("id": "x", "memory_bytes": "nan B")"), {"\"memory_bytes\" is \"nan B\""}},
+        Wrong{with(R"("id": "x", "taken": {})"), {"\"taken\" is an object; it must be a list of objects"}},
+        Wrong{with(R"("id": "x", "taken": [{}, {"byte": 1}])"),
+              {"\"taken[1]\" has the unknown key \"byte\"", "choose from: at_us bytes"}},
+        Wrong{with(R"("id": "x", "taken": [{"bytes": -1}])"), {"\"taken[0].bytes\" is -1"}},
+        Wrong{with(R"("id": "x", "taken": [{"at_us": 2}, {"at_us": 1}])"),
+              {"\"taken[1].at_us\" is 1, but the one before is later"}},
         Wrong{with(R"("id": "x", "features": "fp16")"), {"\"features\" is \"fp16\"; it must be a list of names"}},
         Wrong{with(R"("id": "x", "features": ["fp17"])"),
               {"\"features\" has the unknown name \"fp17\"", "choose from: fp16 fp64"}},
@@ -262,6 +273,34 @@ TEST(Machine, DevicesOfOnePoolTakeFromTheSameBytes) {
   EXPECT_EQ(devices[0]->memory_available(), 400U);
   EXPECT_EQ(devices[0]->allocate(401, BufferUse::values).error().code, Code::out_of_memory);
   EXPECT_EQ(devices[2]->memory_available(), Spec().memory_bytes);
+}
+
+TEST(Machine, OtherProgramsTakeMemoryOverTimeAndGiveItBack) {
+  const Machine machine = *machine_from_json(
+      R"({"devices": [{"type": "cpu"}, {"id": "a", "memory_resource": "a GPU", "memory_bytes": 1000,
+                       "taken": [{"at_us": 10, "bytes": 300}, {"at_us": 20, "bytes": 5000}, {"at_us": 30, "bytes": 0}]},
+                      {"id": "b", "memory_resource": "a GPU", "memory_bytes": 1000,
+                       "taken": [{"at_us": 0, "bytes": 100}]}]})",
+      "text");
+  const auto clock = std::make_shared<VirtualClock>(std::chrono::hours(1));
+  const auto devices = make_sim_devices(machine.devices, clock);
+  auto buffer = devices[1]->allocate(400, BufferUse::values);
+  ASSERT_TRUE(buffer.has_value());
+  const auto at = [&](int us) {
+    clock->at(std::chrono::hours(1) + std::chrono::microseconds(us), [] {});
+    EXPECT_TRUE(clock->advance());
+    EXPECT_EQ(devices[1]->memory_available(), devices[2]->memory_available());
+    return *devices[1]->memory_available();
+  };
+  EXPECT_EQ(at(5), 500U);
+  EXPECT_EQ(at(15), 200U);
+  EXPECT_EQ(devices[2]->allocate(201, BufferUse::values).error().code, Code::out_of_memory);
+  EXPECT_EQ(at(25), 0U) << "it takes whatever is free, but no more";
+  *buffer = nullptr;
+  EXPECT_EQ(*devices[1]->memory_available(), 0U);
+  EXPECT_EQ(at(35), 900U);
+  take_memory(*devices[2], 150);
+  EXPECT_EQ(*devices[1]->memory_available(), 750U);
 }
 
 TEST(Machine, PoolsOfOneMemoryTakeFromTheSameBytes) {

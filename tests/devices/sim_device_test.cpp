@@ -209,13 +209,13 @@ TEST(SimDevice, WithoutComputingTakesTheSameTimeAndNoMemory) {
 
 TEST(SimDevice, KeepsToItsBudget) {
   Machine machine(kSlow);
-  EXPECT_EQ(machine.device->memory_available(), 968U);
-  const auto refused = machine.device->allocate(969, BufferUse::values);
+  EXPECT_EQ(machine.device->memory_available(), 904U);
+  const auto refused = machine.device->allocate(905, BufferUse::values);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::out_of_memory);
-  EXPECT_EQ(refused.error().message, "969 bytes of sim:0 wanted, 968 bytes of 1000 bytes are free");
-  EXPECT_TRUE(machine.device->allocate(968, BufferUse::values).has_value());
-  EXPECT_TRUE(machine.device->allocate(968, BufferUse::values).has_value()) << "the first was given back";
+  EXPECT_EQ(refused.error().message, "905 bytes of sim:0 wanted, 904 bytes of 1000 bytes are free");
+  EXPECT_TRUE(machine.device->allocate(904, BufferUse::values).has_value());
+  EXPECT_TRUE(machine.device->allocate(904, BufferUse::values).has_value()) << "the first was given back";
   machine.expect_nothing_kept();
 }
 

@@ -114,7 +114,12 @@ class SimDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health().status);
     SHUNT_TRY(note(faults_->program()));
-    return std::make_unique<SimProgram>(request, spec_, recorder_);
+    auto program = std::make_unique<SimProgram>(request, spec_, recorder_);
+    std::shared_ptr<Scratch> scratch = scratch_.lock();
+    if (scratch == nullptr) scratch_ = scratch = std::make_shared<Scratch>(budget_);
+    SHUNT_TRY(scratch->grow_to(program->scratch_bytes()));
+    program->keep(std::move(scratch));
+    return program;
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
@@ -149,6 +154,8 @@ class SimDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Device> again() const {
     return make_sim_device(spec_, clock_, recorder_, use_, faults_);
   }
+
+  void let_others_take(std::uint64_t bytes) { use_->set_others(bytes); }
 
   bool advance(std::chrono::nanoseconds) override { return clock_->advance(); }
   [[nodiscard]] std::uint64_t now_ns() const override { return static_cast<std::uint64_t>(clock_->now().count()); }
@@ -278,6 +285,7 @@ class SimDevice final : public Device {
   trace::Recorder* const recorder_;
   const PoolUse use_;
   const std::shared_ptr<Budget> budget_;
+  std::weak_ptr<Scratch> scratch_;  // of the programs that live
   const std::shared_ptr<FaultCount> faults_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();
   DeviceInfo info_;
@@ -314,6 +322,8 @@ std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock>
   return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder, std::move(use), std::move(faults));
 }
 
+void take_memory(Device& device, std::uint64_t bytes) { static_cast<SimDevice&>(device).let_others_take(bytes); }
+
 std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
                                                       const std::shared_ptr<VirtualClock>& clock,
                                                       trace::Recorder* recorder, const FaultTable& faults) {
@@ -323,6 +333,7 @@ std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> spec
     const std::string& pool = spec.memory_pool.empty() ? spec.id : spec.memory_pool;
     PoolUse& use = pools[spec.memory_resource.empty() ? pool : spec.memory_resource];
     if (use == nullptr) use = no_use();
+    use->follow(spec.taken, clock);
     const auto told = faults.find(spec.id);
     devices.push_back(make_sim_device(spec, clock, recorder, use, told == faults.end() ? nullptr : told->second));
   }

@@ -23,7 +23,10 @@ namespace shunt::sim {
 [[nodiscard]] std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock,
                                                       trace::Recorder* recorder = nullptr, PoolUse use = no_use(),
                                                       std::shared_ptr<FaultCount> faults = nullptr);
-// Makes all devices of a machine; those of one memory pool share its bytes.
+// Has another program take so many bytes of the device's memory, instead of those that it had: at most what is free,
+// and whatever becomes free. REQUIRES: the device is simulated.
+void take_memory(Device& device, std::uint64_t bytes);
+// Makes all devices of a machine; those of one memory pool share its bytes, and programs take them over time (Spec).
 [[nodiscard]] std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
                                                                     const std::shared_ptr<VirtualClock>& clock,
                                                                     trace::Recorder* recorder = nullptr,

@@ -31,6 +31,7 @@ struct Range {
 constexpr Range kPerSecond{1e3, 1e21};
 constexpr Range kMicroseconds{0, 1e9};
 constexpr Range kBytes{1, 1e18};
+constexpr Range kBytesOrNone{0, 1e18};
 
 // Rates not given for a family are those of the others.
 struct FamilyRates {
@@ -53,6 +54,12 @@ void visit_fields(Link& link, const Visit& visit) {
 }
 
 template <class Visit>
+void visit_fields(Taken& taken, const Visit& visit) {
+  visit("at_us", taken.at_us, kMicroseconds);
+  visit("bytes", taken.bytes, kBytesOrNone);
+}
+
+template <class Visit>
 void visit_fields(Faults& faults, const Visit& visit) {
   visit_faults(faults, [&](const char* key, std::string_view, std::string_view, auto& field) { visit(key, field); });
 }
@@ -72,6 +79,7 @@ void visit_fields(Spec& spec, const Visit& visit) {
   visit("largest_binding_bytes", spec.largest_binding_bytes, kBytes);
   visit("memory_pool", spec.memory_pool);
   visit("memory_resource", spec.memory_resource);
+  visit("taken", spec.taken);
   visit("compute_resource", spec.compute_resource);
   visit("features", spec.features);
   visit("lacks", spec.lacks);
@@ -273,6 +281,20 @@ class Reader {
       if (!families.contains(item.key())) return unknown(key, "kernel family", item.key(), families);
       Rate& rate = value.rates.try_emplace(item.key(), value.others).first->second;
       SHUNT_TRY(read(item.value(), fmt::format("{}.{}", key, item.key()), rate));
+    }
+    return {};
+  }
+
+  Status read(const Json& json, const std::string& key, std::vector<Taken>& value) {
+    if (!json.is_array()) return unlike(key, json, "a list of objects");
+    for (const Json& each : json) {
+      const double last_us = value.empty() ? 0 : value.back().at_us;
+      const std::string inner = fmt::format("{}[{}]", key, value.size());
+      SHUNT_TRY(read(each, inner, value.emplace_back()));
+      if (value.back().at_us < last_us)
+        return wrong(
+            inner + ".at_us",
+            fmt::format("is {:g}, but the one before is later; list them in the order of time", value.back().at_us));
     }
     return {};
   }

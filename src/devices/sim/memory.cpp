@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
 #include "base/units.h"
 
 namespace shunt::sim {
@@ -11,13 +16,38 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
+void Use::follow(const std::vector<Taken>& taken, std::shared_ptr<const VirtualClock> clock) {
+  if (taken.empty()) return;
+  start_ = clock->now();
+  clock_ = std::move(clock);
+  over_time_.push_back(taken);
+}
+
+std::uint64_t Use::others() const {
+  std::uint64_t bytes = others_;
+  if (clock_ == nullptr) return bytes;
+  const double now_us = std::chrono::duration<double, std::micro>(clock_->now() - start_).count();
+  for (const std::vector<Taken>& taken : over_time_) {
+    const auto next = std::ranges::find_if(taken, [now_us](const Taken& each) { return each.at_us > now_us; });
+    if (next != taken.begin()) bytes += std::prev(next)->bytes;
+  }
+  return bytes;
+}
+
 Status Budget::take(std::uint64_t bytes) {
-  std::uint64_t used = *used_;
+  std::uint64_t used = use_->bytes;
   do {
-    if (bytes > bytes_ - used)
+    if (bytes > left_of(used))
       return fail(Code::out_of_memory, fmt::format("{} of {} wanted, {} of {} are free", in_units(bytes), device_,
-                                                   in_units(bytes_ - used), in_units(bytes_)));
-  } while (!used_->compare_exchange_weak(used, used + bytes));
+                                                   in_units(left_of(used)), in_units(bytes_)));
+  } while (!use_->bytes.compare_exchange_weak(used, used + bytes));
+  return {};
+}
+
+Status Scratch::grow_to(std::uint64_t bytes) {
+  if (bytes <= bytes_) return {};
+  SHUNT_TRY(budget_->take(bytes - bytes_));
+  bytes_ = bytes;
   return {};
 }
 

@@ -1,7 +1,9 @@
 // A prepared run of ops on a simulated device: how long each takes, and the kernels if the device computes.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "devices/kernel_run.h"
@@ -27,6 +29,8 @@ class SimProgram final : public Program {
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_.size(); }
   [[nodiscard]] bool records() const override { return true; }
+  // Keeps the device's scratch memory as long as it lives.
+  void keep(std::shared_ptr<Scratch> scratch) { kept_ = std::move(scratch); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t size() const { return ops_.size(); }
   [[nodiscard]] const std::string& op_name(std::size_t op) const { return ops_[op].name; }
@@ -52,6 +56,7 @@ class SimProgram final : public Program {
   ProgramTrace trace_;
   std::optional<KernelRun> kernels_;
   std::vector<std::byte> scratch_;
+  std::shared_ptr<Scratch> kept_;
 };
 
 }  // namespace shunt::sim

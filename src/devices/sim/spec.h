@@ -26,6 +26,12 @@ struct Link {
   bool peers = true;  // copies from other devices without going through the host
 };
 
+// What another program has of a device's memory from some time on.
+struct Taken {
+  double at_us = 0;  // since the machine started
+  std::uint64_t bytes = 0;
+};
+
 struct Spec {
   std::string id = "sim:0";
   std::string name = "simulated accelerator";
@@ -47,6 +53,7 @@ struct Spec {
   std::string memory_pool;       // empty: its own; devices that share one have equal memory_bytes and computes
   std::string memory_resource;   // empty: its pool; pools that share one share the same memory_bytes
   std::string compute_resource;  // empty: its own
+  std::vector<Taken> taken;      // in the order of time
   DeviceFeatures features;
   std::vector<Op> lacks;  // ops that it does not support
 
