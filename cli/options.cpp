@@ -65,7 +65,7 @@ DType parse_cache_dtype(std::string text) {
       fmt::format("--cache-type: \"{}\"{} is not one of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
 }
 
-// Parses texts of the form "DEVICE=SIZE".
+// Parses texts of the form "DEVICE=SIZE", "DEVICE=auto" and "auto".
 std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
   // An empty text is refused too.
   std::string all = fmt::format("{}", fmt::join(texts, ","));
@@ -180,7 +180,8 @@ void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans) {
       .value_name("LIST");
   line.option(
           "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
-          "Memory to use at most on a device, such as vulkan:0=4GiB; repeat it for other devices [what is free]")
+          "Memory to use at most on a device, such as vulkan:0=4GiB; repeat it for other devices. auto: what is free, "
+          "also when other programs take or give back memory [auto]")
       .value_name("DEVICE=SIZE");
   line.flag(
       "--strict", options.strict,

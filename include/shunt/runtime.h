@@ -40,8 +40,8 @@ struct RuntimeOptions {
   std::string machine = {};
   // Replaces the list of devices: their requirements, order of preference and number.
   std::optional<DeviceSelector> selector = std::nullopt;
-  // Bytes of memory that plans may use, by device id. By default nearly all memory that is free when the runtime
-  // starts; host memory has no limit.
+  // Bytes of memory that plans may use, by device id. By default nearly all memory that is free, also when that
+  // changes; host memory has no limit.
   std::map<std::string, std::uint64_t> budgets = {};
   // Predict with measurements of this machine. If there are none and a model has enough work to do, devices are then
   // measured for up to 3 s (docs/calibration.md).
@@ -65,7 +65,7 @@ struct RuntimeOptions {
   Watch watch = {};
 };
 
-// Parses text such as "vulkan:0=4GiB, cuda:0=512MiB" for RuntimeOptions::budgets. Errors: invalid for other text.
+// Parses text such as "vulkan:0=4GiB, cuda:0=auto" or "auto" for RuntimeOptions::budgets. Errors: invalid otherwise.
 [[nodiscard]] Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text);
 
 class Runtime {
@@ -83,7 +83,7 @@ class Runtime {
   [[nodiscard]] const RuntimeOptions& options() const;
   // The devices in use as they were opened, in order of preference; then GPUs that may be used through other APIs.
   [[nodiscard]] std::span<const DeviceInfo> devices() const;
-  // Bytes of each device's memory that plans may use; kNoBudget: no limit.
+  // Bytes of each device's memory that plans may use, as at the start; kNoBudget: no limit.
   [[nodiscard]] std::span<const std::uint64_t> budgets() const;
   // Messages for the user about the start, such as measurements that could not be read.
   [[nodiscard]] std::span<const std::string> warnings() const;

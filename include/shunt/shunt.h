@@ -171,7 +171,7 @@ typedef struct shunt_runtime_options {
   uint32_t threads;    /* CPU threads; 0: one per core */
   const char* devices; /* ids or API names, by preference, with commas; emulated devices by id; NULL: all others */
   const char* machine; /* a file that describes a machine to simulate (docs/machines.md); NULL: this machine */
-  const char* budgets; /* memory that may be used, such as "vulkan:0=4GiB, cuda:0=512MiB"; NULL: what is free */
+  const char* budgets; /* memory that may be used, such as "vulkan:0=4GiB, cuda:0=512MiB"; NULL, "auto": what is free */
   const char* faults;  /* faults to inject, such as "vulkan:0 lost at op 250"; NULL: the variable SHUNT_FAULTS */
   uint32_t timeout_ms; /* time after which a program counts as hung; 0: 30 s plus 100 times the predicted time */
   uint32_t audit;      /* n: in every n-th run of a plan the reference computes one op again; 0: no audits */

@@ -146,7 +146,8 @@ Status Session::write_inputs(Executable& executable, std::span<const BatchToken>
   const auto write = [&](std::string_view name, std::span<const std::int32_t> values) -> Status {
     for (std::uint32_t piece = 0; piece == 0 || !values.empty(); ++piece) {
       const TensorId input = *graph.find(input_of_piece(name, piece));
-      const std::size_t count = std::min<std::size_t>(values.size(), graph.tensor(input).operand.shape.elements());
+      const auto count = static_cast<std::size_t>(
+          std::min<std::uint64_t>(values.size(), graph.tensor(input).operand.shape.elements()));
       SHUNT_TRY(executable.write_input(input, std::as_bytes(values.first(count))));
       values = values.subspan(count);
     }
@@ -229,6 +230,7 @@ Status Session::prefill_despite_interruption(std::uint32_t sequence, Token token
 }
 
 std::uint32_t Session::prompt_step(std::uint64_t left) {
+  if (!runner_.is_rebuilding()) runner_.change_plans();
   return static_cast<StepPlanner&>(runner_.planner()).prompt_step(left);
 }
 

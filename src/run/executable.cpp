@@ -60,6 +60,7 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
   executable->find_reads_in_order();
   executable->name_events();
   SHUNT_TRY(executable->prepare_programs());
+  executable->is_bound_ = true;
   return executable;
 }
 
@@ -154,13 +155,9 @@ Status Executable::bind_residences() {
     switch (residence.kind) {
       case StorageKind::value:
       case StorageKind::input: {
-        std::shared_ptr<Buffer>& arena = arenas_[residence.device];
-        const std::uint64_t bytes = plan_.devices[residence.device].arena_bytes;
-        if (arena == nullptr) {
-          SHUNT_TRY_ASSIGN(arena, on_device(device, context_.arenas->acquire(bytes, device)));
-        }
+        SHUNT_TRY_ASSIGN(Buffer * arena, arena_on(residence.device));
         storage_.push_back(
-            {.buffer = arena.get(), .offset = residence.offset, .bytes = residence.bytes, .layout = layouts_[number]});
+            {.buffer = arena, .offset = residence.offset, .bytes = residence.bytes, .layout = layouts_[number]});
         break;
       }
       case StorageKind::weight: {
@@ -175,6 +172,35 @@ Status Executable::bind_residences() {
       }
     }
   }
+  return {};
+}
+
+Result<Buffer*> Executable::arena_on(std::uint32_t device) {
+  std::shared_ptr<Buffer>& arena = arenas_[device];
+  if (arena == nullptr) {
+    SHUNT_TRY_ASSIGN(arena, on_device(*devices_[device],
+                                      context_.arenas->acquire(plan_.devices[device].arena_bytes, *devices_[device])));
+  }
+  return arena.get();
+}
+
+void Executable::unbind() {
+  is_bound_ = false;
+  programs_.clear();
+  std::ranges::fill(arenas_, nullptr);
+  written_.clear();
+  has_lent_weights_ = false;
+}
+
+Status Executable::bind() {
+  unbind();
+  for (std::size_t number = 0; number < plan_.residences.size(); ++number) {
+    const Residence& residence = plan_.residences[number];
+    if (residence.kind != StorageKind::value && residence.kind != StorageKind::input) continue;
+    SHUNT_TRY_ASSIGN(storage_[number].buffer, arena_on(residence.device));
+  }
+  SHUNT_TRY(prepare_programs());
+  is_bound_ = true;
   return {};
 }
 

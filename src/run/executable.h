@@ -65,6 +65,12 @@ class Executable {
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  // Lets go of the arenas and of the programs that use them, so that larger arenas may take their memory. REQUIRES: it
+  // is not run before bind() has returned ok.
+  void unbind();
+  [[nodiscard]] bool is_bound() const { return is_bound_; }
+  // Takes arenas again, and prepares its programs for them. Errors: as create().
+  [[nodiscard]] Status bind();
   // Memory that the prepared programs hold besides weights, state and arenas.
   [[nodiscard]] std::uint64_t scratch_bytes() const;
 
@@ -74,6 +80,8 @@ class Executable {
 
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status bind_residences();
+  // Returns the arena of a device, which is as large as the plan needs.
+  [[nodiscard]] Result<Buffer*> arena_on(std::uint32_t device);
   // Finds what programs read of each weight, and its layout: the one in which all uses of it there read it fastest, or
   // rows.
   void choose_layouts();
@@ -146,6 +154,7 @@ class Executable {
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
   bool has_lent_weights_ = false;  // the arenas have the copies that stay
+  bool is_bound_ = false;          // to arenas, with programs
   // The first bytes of small inputs, as the arenas have them.
   std::map<TensorId, std::vector<std::byte>> written_;
 };

@@ -90,7 +90,9 @@ Result<std::vector<RunClient::Sample>> GraphClient::samples() const {
   return std::vector<Sample>{{.graph = graph_, .times = static_cast<double>(runner_.runs())}};
 }
 
-std::optional<double> GraphClient::rebuild_us(BucketPlanner& /*planner*/) const { return 0; }
+std::optional<double> GraphClient::rebuild_us(BucketPlanner& /*planner*/) const {
+  return state_is_written_ && !rebuild_state_ ? std::nullopt : std::optional(0.0);
+}
 
 void GraphClient::forget() {
   is_restored_ = false;

@@ -21,21 +21,28 @@ Result<Binding> StateStore::acquire(const TensorInfo& state, Device& device) {
   return Binding{.buffer = entry.buffer.get(), .offset = 0, .bytes = bytes};
 }
 
-std::uint64_t StateStore::bytes() const {
+std::uint64_t StateStore::bytes(std::string_view pool) const {
   std::uint64_t sum = 0;
-  for (const auto& [name, entry] : entries_) sum += entry.buffer->bytes();
+  for (const auto& [name, entry] : entries_)
+    if (pool.empty() || entry.pool == pool) sum += entry.buffer->bytes();
   return sum;
 }
 
 Result<std::shared_ptr<Buffer>> ArenaStore::acquire(std::uint64_t bytes, Device& device) {
   std::shared_ptr<Buffer>& arena = arenas_[device.info().id];
   if (arena == nullptr || arena->bytes() < bytes) {
+    arena = nullptr;  // its memory may be needed
     auto buffer = device.allocate(bytes, BufferUse::values);
     if (!buffer) return fail_at(fmt::format("arena on {}", device.info().id), std::move(buffer).error());
     arena = std::move(*buffer);
     all_.push_back(arena);
   }
   return arena;
+}
+
+std::uint64_t ArenaStore::bytes_on(const Device& device) const {
+  const auto arena = arenas_.find(device.info().id);
+  return arena == arenas_.end() || arena->second == nullptr ? 0 : arena->second->bytes();
 }
 
 std::uint64_t ArenaStore::bytes() const {

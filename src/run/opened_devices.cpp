@@ -17,9 +17,6 @@ namespace {
 // With an event for each op of a model, some hundred a step, this keeps some hundred steps: 16 MiB.
 constexpr std::size_t kTraceEvents = 1U << 18U;
 
-// The usable share of a device's free memory; drivers keep some for programs and themselves.
-constexpr double kShareOfFree = 0.95;
-
 std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
                                       const std::map<std::string, std::uint64_t>& named) {
   std::vector<std::uint64_t> budgets;
@@ -29,7 +26,7 @@ std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
     if (found != named.end())
       budgets.push_back(found->second);
     else if (available)
-      budgets.push_back(static_cast<std::uint64_t>(static_cast<double>(*available) * kShareOfFree));
+      budgets.push_back(usable_of(*available));
     else
       budgets.push_back(kNoBudget);
   }
@@ -151,6 +148,10 @@ std::unique_ptr<Runtime> OpenedDevices::runtime(Registry registry, std::unique_p
   made->budgets_ = budgets_of(made->handles_, {});
   made->use_measurements(profile_for(options, made->warnings_));
   return std::unique_ptr<Runtime>(new Runtime(std::move(made)));
+}
+
+MemoryBudget OpenedDevices::budget(std::size_t device) const {
+  return {budgets_[device], !options_.strict && !options_.budgets.contains(infos_[device].id)};
 }
 
 Device* OpenedDevices::current(std::size_t device) {

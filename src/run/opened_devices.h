@@ -13,6 +13,7 @@
 
 #include "devices/discovery/registry.h"
 #include "plan/costs/cost.h"
+#include "run/pool/memory_budget.h"
 #include "run/weight_store.h"
 #include "shunt/runtime.h"
 
@@ -32,6 +33,8 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   [[nodiscard]] const RuntimeOptions& options() const { return options_; }
   [[nodiscard]] std::span<const DeviceInfo> infos() const { return infos_; }
   [[nodiscard]] std::span<const std::uint64_t> budgets() const { return budgets_; }
+  // The budget of a device as it was at the start; those that the user did not set follow free memory.
+  [[nodiscard]] MemoryBudget budget(std::size_t device) const;
   [[nodiscard]] std::span<const std::string> warnings() const { return warnings_; }
   [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
   // The devices themselves, in the order of infos().

@@ -18,12 +18,11 @@ constexpr double kPlansInAll = 25;
 void PlanReview::add_run(double us, std::size_t units) {
   run_us_.add(us);
   ran_us_ += us;
+  ++runs_;
   look_us_ = kPlanUs * static_cast<double>(units);
 }
 
-bool PlanReview::is_due(const DevicePool& device_pool) const {
-  return ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_) && (knows_better_ || device_pool.is_off());
-}
+bool PlanReview::is_time() const { return ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_); }
 
 std::optional<double> PlanReview::begin() {
   const auto us = run_us_.get();

@@ -1,4 +1,4 @@
-// Decides when to look for another plan because devices are not as fast as predicted. Planning takes time, and so does
+// Decides when to look for another plan because devices are not as predicted. Planning takes time, and so does
 // changing plans. So looks come at ever longer intervals, and a change must pay within as many runs as there have been.
 // Noise then costs no more than it may gain. A plain value; one thread at a time.
 #pragma once
@@ -18,8 +18,10 @@ class PlanReview {
   // Starts over with another plan.
   void start_over() { run_us_ = {}; }
 
-  // Returns whether to look now: devices are off their predictions, or a better plan did not pay yet.
-  [[nodiscard]] bool is_due(const DevicePool& device_pool) const;
+  // Returns whether it is time to look, if there is a reason.
+  [[nodiscard]] bool is_time() const;
+  // Returns whether a better plan did not pay yet, which is a reason.
+  [[nodiscard]] bool knows_better() const { return knows_better_; }
   // Begins a look and returns what a run takes; nothing while too few runs were seen. The next look is due after as
   // much time as all runs took.
   [[nodiscard]] std::optional<double> begin();
@@ -27,14 +29,16 @@ class PlanReview {
   // yet, another look is due.
   [[nodiscard]] bool is_worth(double gain_us, double cost_us, double runs);
 
-  // The time of all runs.
+  // The time of all runs, and their number.
   [[nodiscard]] double ran_us() const { return ran_us_; }
+  [[nodiscard]] double runs() const { return runs_; }
   // The time to plan all steps of the graph again.
   [[nodiscard]] double planning_us() const;
 
  private:
   RunningMedian run_us_;
   double ran_us_ = 0;
+  double runs_ = 0;
   double look_again_us_ = 0;  // the next look is due when runs took so long
   double look_us_ = 0;        // the time of a look
   bool knows_better_ = false;

@@ -2,8 +2,9 @@
 //
 // A runner owns its device pool, state, arenas, and the executables of each bucket. It shares copies of weights with
 // everything that runs on its runtime. When a device fails, it is quarantined, the client rebuilds what it held, and
-// the work is done again. When devices turn out slower or faster than predicted, or one may be used again, the next
-// work begins on another plan. The runtime and the client must outlive it. One thread at a time.
+// the work is done again. When devices turn out slower or faster than predicted, or have less or more memory, or one
+// may be used again, the next work begins on another plan. The runtime and the client must outlive it. One thread at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -54,7 +55,7 @@ class RunClient {
   virtual void forget() = 0;
   // Rebuilds what is missing of them, by running. Called before all work.
   [[nodiscard]] virtual Status rebuild() = 0;
-  // Predicts the time to rebuild all of it with such plans; nothing if that is unknown.
+  // Predicts the time to rebuild all of it with such plans; nothing if that is unknown or impossible.
   [[nodiscard]] virtual std::optional<double> rebuild_us(BucketPlanner& planner) const = 0;
 };
 
@@ -76,8 +77,9 @@ class Runner {
   [[nodiscard]] Status attempt(const std::function<Status()>& work);
   [[nodiscard]] bool is_rebuilding() const { return is_rebuilding_; }
 
-  // Returns the executable for a step of these sizes, planned and prepared if needed; valid until the runner starts
-  // over.
+  // Returns the executable for a step of these sizes, planned and prepared if needed. It may be run until the next
+  // call; its plan is valid until the runner starts over. Errors: out_of_memory for attempt(), before anything is
+  // allocated, if others have taken the memory that it needs.
   [[nodiscard]] Result<Executable*> executable_for(Bucket sizes);
   // Runs it once, within attempt(). `is_full`: it computes what was predicted, so that devices are judged by it.
   [[nodiscard]] Status run(Executable& executable, const Submission& submission, bool is_full);
@@ -99,6 +101,9 @@ class Runner {
   // Returns what runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated) is not null. That bucket is
   // planned by itself.
   [[nodiscard]] PlannedGraph explained();
+  // Starts over if other plans are better or devices should be measured. To be called before asking the planner about
+  // work.
+  void change_plans();
   // Returns the client's planner for the current devices, valid until the runner starts over. Making it chooses the
   // APIs of GPUs (choose_apis()).
   [[nodiscard]] BucketPlanner& planner();
@@ -121,10 +126,15 @@ class Runner {
   [[nodiscard]] const WeightLoader::Loaded& loaded_weights() const { return weights_->loaded(); }
 
  private:
-  void change_plans();
   [[nodiscard]] Status rebuild();
   [[nodiscard]] bool has_measured();
   [[nodiscard]] bool knows_better_plan();
+  [[nodiscard]] bool makes_room();
+  [[nodiscard]] bool uses_more_memory();
+  // Returns what plans of the runner use of a device's memory, with copies of weights that others share.
+  [[nodiscard]] DevicePool::Held held_on(const Device& device) const;
+  // Lets go of arenas that are too small for a plan, so that larger ones do not lie beside them.
+  void release_small_arenas(const Plan& plan);
   void start_over_with(std::unique_ptr<BucketPlanner> planner);
   void note_devices(const Executable& executable);
 
@@ -132,7 +142,8 @@ class Runner {
   RunClient& client_;
   const RunnerOptions options_;
   DevicePool device_pool_;
-  PlanReview review_;  // of the plan of kRepeated
+  PlanReview review_;         // of the plan of kRepeated
+  PlanReview memory_review_;  // the same, since the runner started over
   const std::shared_ptr<WeightStore> weights_;
   StateStore state_;
   ArenaStore arenas_;
@@ -142,9 +153,13 @@ class Runner {
   const Executable* last_run_ = nullptr;  // its devices are in used_devices_
   std::vector<std::string> used_devices_;
   std::uint32_t runs_ = 0;
-  double measure_us_ = 0;     // runs must take so long before measuring is considered again
-  bool is_outdated_ = false;  // another plan is better, or the devices have changed
+  std::uint32_t next_room_ = 0;  // runs before memory may be made room in again
+  double measure_us_ = 0;        // runs must take so long before measuring is considered again
+  bool is_outdated_ = false;     // another plan is better, or the devices have changed
   bool is_rebuilding_ = false;
+  std::uint32_t room_wait_ = 1;  // runs until another plan is looked for again that leaves more room
+  double patience_ = 1;          // how many times a move to more memory must pay
+  double pays_after_ = 0;        // runs of the plan after which the last such move has paid
 };
 
 }  // namespace shunt

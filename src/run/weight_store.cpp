@@ -95,10 +95,10 @@ Status WeightStore::read(const TensorInfo& weight, std::uint64_t offset, std::sp
   return source_->read(part.index, part.offset + offset, to);
 }
 
-std::uint64_t WeightStore::copied_bytes() const {
+std::uint64_t WeightStore::copied_bytes(std::string_view pool) const {
   std::uint64_t bytes = 0;
   for (const auto& [key, copy] : copies_)
-    if (!copy.buffer.expired()) bytes += copy.copied_bytes;
+    if ((pool.empty() || key.pool == pool) && !copy.buffer.expired()) bytes += copy.copied_bytes;
   return bytes;
 }
 

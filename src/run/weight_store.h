@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "devices/device.h"
 #include "run/read_ahead.h"
@@ -47,8 +48,9 @@ class WeightStore {
   // Reads bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
   [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
 
-  // The bytes of all held copies; weights read from the source's own memory do not count.
-  [[nodiscard]] std::uint64_t copied_bytes() const;
+  // The bytes of all held copies in a pool, in all pools if it is empty; weights read from the source's own memory do
+  // not count.
+  [[nodiscard]] std::uint64_t copied_bytes(std::string_view pool = {}) const;
   // Bytes copied to devices so far and the time that took, of weights freed since as well.
   [[nodiscard]] const WeightLoader::Loaded& loaded() const { return loader_.loaded(); }
   // The bytes used in place that are on their way into memory. Safe from many threads.

@@ -86,6 +86,34 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
     }
 }
 
+// Of two executables that share an arena, the first lets go of it for a larger one, and takes that when it runs again.
+TEST(Executable, LetsGoOfItsArenasForLargerOnes) {
+  const Graph graph = branching_graph(4, 6);
+  const std::vector<float> x = numbers(64, 1);
+  SeparateDevices machine(2);
+  Stores stores;
+  std::vector<std::uint32_t> placement(graph.nodes().size());
+  for (std::size_t node = 0; node < placement.size(); ++node) placement[node] = node % 2;
+  const auto executable = compile(graph, machine, stores, GivenPlaces{placement});
+  const std::vector<float> expected = run(*executable, x, 4);
+  const std::uint64_t bytes = stores.arenas.bytes_on(*machine.devices[0]);
+  EXPECT_GT(bytes, 0U);
+  executable->unbind();
+  EXPECT_FALSE(executable->is_bound());
+  stores.arenas.release(*machine.devices[0]);
+  EXPECT_EQ(stores.arenas.bytes_on(*machine.devices[0]), 0U);
+  const auto larger = stores.arenas.acquire(3 * bytes, *machine.devices[0]);
+  ASSERT_TRUE(larger.has_value());
+  EXPECT_EQ(stores.arenas.bytes(), 3 * bytes + stores.arenas.bytes_on(*machine.devices[1]));
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_TRUE(executable->bind().has_value());
+    EXPECT_TRUE(executable->is_bound());
+    EXPECT_EQ(run(*executable, x, 4), expected) << "inputs are written again, for the arenas were others'";
+    EXPECT_EQ(run(*executable, x.size(), 4), expected);
+  }
+  EXPECT_EQ(stores.arenas.bytes(), 3 * bytes + stores.arenas.bytes_on(*machine.devices[1]));
+}
+
 // Computes asynchronously, as a GPU does: advance() waits for it. Notes how many events others had recorded by then.
 class WorksByItself final : public test::WrappedDevice {
  public:

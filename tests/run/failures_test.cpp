@@ -6,7 +6,9 @@
 #include <limits>
 #include <span>
 
+#include "devices/sim/device.h"
 #include "run/graphs.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 
 namespace shunt {
@@ -221,6 +223,32 @@ TEST_F(FailingComputation, LosesNoStateThatIsOnlyRead) {
       EXPECT_EQ(read(**computation), value);
     }
     EXPECT_EQ(notices_.size(), 1U);
+  }
+}
+
+// Another program takes whatever memory becomes free.
+TEST_F(FailingComputation, GivesUpMemoryOnlyIfItsStateCanBeMadeAgain) {
+  for (const bool remakes : {true, false}) {
+    SCOPED_TRACE(remakes);
+    notices_.clear();
+    const auto runtime = open("");
+    Device& device = *opened(*runtime).handles()[0];
+    auto computation = Computation::create(keeping(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    std::int32_t done = 0;
+    if (remakes)
+      (*computation)->on_lost_state([&]() -> Status {
+        for (std::int32_t position = 0; position < done; ++position) SHUNT_TRY(keep(**computation, position));
+        return {};
+      });
+    for (; done < 4; ++done) {
+      if (done == 1) sim::take_memory(device, device.info().memory_bytes);
+      ASSERT_TRUE(keep(**computation, done).has_value());
+    }
+    EXPECT_EQ(kept_by(**computation), (std::vector<float>{1, 2, 3, 4}));
+    const bool moved = (*computation)->explain().find(" on sim:0: ") == std::string::npos;
+    EXPECT_EQ(moved, remakes) << (*computation)->explain();
+    EXPECT_EQ(notices_.empty(), !remakes);
   }
 }
 

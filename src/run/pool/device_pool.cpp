@@ -7,16 +7,20 @@
 #include <map>
 #include <utility>
 
+#include "base/units.h"
 #include "devices/device.h"
+#include "plan/timeline.h"
 #include "run/opened_devices.h"
 #include "trace/recorder.h"
 
 namespace shunt {
 namespace {
 
-// The number of times that the budget of a device that ran out of memory is reduced, and the factor.
+// The number of times that the budget of a device that ran out of memory is reduced.
 constexpr int kMostShortages = 4;
-constexpr double kLess = 0.75;
+
+// The least time between looks at free memory, in times of a look.
+constexpr std::uint64_t kTimesOfALook = 1000;
 
 // The factor by which predictions may be off before it is time to plan again.
 constexpr double kOff = 1.5;
@@ -45,7 +49,7 @@ DevicePool::DevicePool(const Runtime& runtime) : runtime_(runtime), audits_{.eac
     members_.push_back({.index = index,
                         .device = opened(runtime).current(index),
                         .cost = its.costs()[index],
-                        .budget = runtime.budgets()[index],
+                        .budget = its.budget(index),
                         .gpu = shared == first_of_gpu.end() ? std::string() : shared->first});
     if (shared == first_of_gpu.end()) continue;
     shared->second = std::min(shared->second, index);
@@ -132,25 +136,83 @@ DeviceSet DevicePool::devices() const {
   return set;
 }
 
-void DevicePool::note(const Plan& plan) {
+bool DevicePool::look(Member& member) const {
+  if (!member.budget.follows()) return false;
+  const auto available = member.device->memory_available();
+  if (available) member.budget.look(held_on(*member.device).bytes, *available);
+  return available.has_value();
+}
+
+bool DevicePool::follow_free_memory() {
+  const Device& clock = *members_.front().device;
+  const std::uint64_t begin_ns = clock.now_ns();
+  if (begin_ns < next_look_ns_) return false;
+  bool is_short = false;
+  for (Member& member : members_) {
+    if (member.is_quarantined || !look(member) || !is_in_use(member) || !member.budget.is_short()) continue;
+    member.budget.give_up();
+    is_short = true;
+  }
+  const std::uint64_t end_ns = clock.now_ns();
+  next_look_ns_ = end_ns + kTimesOfALook * (end_ns - begin_ns);
+  update_budgets();
+  return is_short;
+}
+
+bool DevicePool::has_more_memory() const {
+  return std::ranges::any_of(members_,
+                             [&](const Member& member) { return is_in_use(member) && member.budget.has_grown(); });
+}
+
+void DevicePool::note_budgets() {
+  for (Member& member : members_) member.budget.note_plan();
+}
+
+std::string DevicePool::memory_news() const {
+  std::string news;
+  for (const Member& member : members_) {
+    if (!is_in_use(member) || !member.budget.follows()) continue;
+    const std::uint64_t taken = member.budget.taken();
+    const std::uint64_t bytes = std::max(taken, member.budget.given_back());
+    if (bytes == 0) continue;
+    news += fmt::format("{}others {} {} of {}", news.empty() ? "" : ", ", taken != 0 ? "took" : "gave back",
+                        in_units(bytes), member.device->info().id);
+  }
+  return news;
+}
+
+Status DevicePool::note(const Plan& plan) {
+  Status status;
   for (const MemoryUse& use : plan.memory)
-    for (Member& member : members_)
-      if (member.device->info().memory_pool == use.pool) member.planned = std::max(member.planned, use.total());
+    for (Member& member : members_) {
+      if (member.device->info().memory_pool != use.pool) continue;
+      member.planned = std::max(member.planned, use.total());
+      if (!is_in_use(member) || !look(member) || !status) continue;
+      const std::uint64_t shared = std::min(use.scratch_bytes, held_on(*member.device).shared_scratch_bytes);
+      if (use.total() - shared <= member.budget.all()) continue;
+      status = std::unexpected(Error{
+          Code::out_of_memory,
+          fmt::format("{} are needed, and others have left {}", in_units(use.total()), in_units(member.budget.all())),
+          member.device->info().id});
+    }
+  update_budgets();
+  return status;
 }
 
 Status DevicePool::recover(Error error) {
   // A plan may not fit the reduced budget of a device that ran out of memory.
   const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
   const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
-    return is_in_use(member) && (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
+    return is_in_use(member) && (member.device->info().id == error.device || (is_of_a_plan && member.has_less));
   });
   if (failed == members_.end() || runtime_.options().strict) return std::unexpected(std::move(error));
   const std::string id = failed->device->info().id;
-  if (!is_of_a_plan && error.code == Code::out_of_memory && shrink(*failed)) {
-    update();
-    tell(fmt::format("{}: {}; it gets less to do", id, error.message));
-    return {};
-  }
+  if (!is_of_a_plan && error.code == Code::out_of_memory)
+    if (const auto why = shrink(*failed, error)) {
+      update();
+      tell(fmt::format("{}: {}; it gets less to do", id, *why));
+      return {};
+    }
   Member before = *failed;
   quarantine(*failed, error);
   if (devices_.empty()) {
@@ -167,14 +229,17 @@ Status DevicePool::recover(Error error) {
   return {};
 }
 
-// False if that was tried often enough, or the memory of the device is unknown.
-bool DevicePool::shrink(Member& member) {
+std::optional<std::string> DevicePool::shrink(Member& member, const Error& why) {
   const bool lives = member.device->health().status.has_value();
-  if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;
-  if (member.planned != 0) member.budget = std::min(member.budget, member.planned);
-  member.budget = static_cast<std::uint64_t>(static_cast<double>(member.budget) * kLess);
-  member.planned = 0;
-  return true;
+  if (!lives || member.budget.bytes() == kNoBudget || member.shortages >= kMostShortages) return std::nullopt;
+  look(member);
+  const std::uint64_t least = budget_of(member);  // that of another API of the GPU may be smaller
+  const std::uint64_t planned = std::exchange(member.planned, 0);
+  const bool is_taken = member.budget.reduce(planned == 0 ? least : std::min(planned, least));
+  if (!is_taken) ++member.shortages;
+  member.has_less = true;
+  const std::uint64_t taken = member.budget.taken();
+  return taken == 0 ? why.message : fmt::format("others took {} of its memory: {}", in_units(taken), why.message);
 }
 
 Status DevicePool::judge(std::string_view what, bool is_finite, const Plan& plan) {
@@ -242,7 +307,9 @@ bool DevicePool::take_back(Member& member) {
   member.device = *revived;
   member.is_quarantined = false;
   member.shortages = 0;
-  member.budget = runtime_.budgets()[member.index];
+  member.has_less = false;
+  member.budget = opened(runtime_).budget(member.index);
+  look(member);
   tell(fmt::format("{} is used again", id));
   return true;
 }
@@ -261,15 +328,22 @@ void DevicePool::update() {
     devices_.push_back(member.device);
     costs_.push_back(member.cost);
     costs_.back().correct(member.factor);
-    budgets_.push_back(budget_of(member));
   }
+  update_budgets();
+}
+
+void DevicePool::update_budgets() {
+  budgets_.clear();
+  for (const Member& member : members_)
+    if (is_in_use(member)) budgets_.push_back(budget_of(member));
+  share_least_budgets(devices_, budgets_);
 }
 
 // APIs of one GPU share its memory: after one ran out, all have the smaller budget.
 std::uint64_t DevicePool::budget_of(const Member& member) const {
-  std::uint64_t least = member.budget;
+  std::uint64_t least = member.budget.bytes();
   for (const Member& other : members_)
-    if (!member.gpu.empty() && other.gpu == member.gpu) least = std::min(least, other.budget);
+    if (!member.gpu.empty() && other.gpu == member.gpu) least = std::min(least, other.budget.bytes());
   return least;
 }
 

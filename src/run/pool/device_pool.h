@@ -2,8 +2,9 @@
 //
 // A GPU that several APIs offer (OpenedDevices::spares()) is used through one of them: the chosen one, or another one
 // if that failed. A device that failed is quarantined for a number of steps, which doubles with each failure, and
-// reopened if it was lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must
-// outlive it. One thread at a time.
+// reopened if it was lost. A device that ran out of memory first gets a smaller budget a few times. Budgets that the
+// user did not set follow free memory (memory_budget.h), except in strict runtimes. The runtime must outlive it. One
+// thread at a time.
 #pragma once
 
 #include <chrono>
@@ -13,12 +14,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plan/costs/cost.h"
 #include "plan/plan.h"
 #include "run/opened_devices.h"
 #include "run/pool/backoff.h"
+#include "run/pool/memory_budget.h"
 #include "run/pool/running_median.h"
 #include "run/verify/audit.h"
 #include "shunt/runtime.h"
@@ -98,8 +101,29 @@ class DevicePool {
   [[nodiscard]] const std::vector<OtherApi>& other_apis() const { return other_apis_; }
   void set_other_apis(std::vector<OtherApi> others) { other_apis_ = std::move(others); }
 
-  // Notes a plan that is about to run.
-  void note(const Plan& plan);
+  // The bytes of a device's memory that the owner of the pool holds and could give up for another plan; and scratch
+  // memory that programs share, also those of others.
+  struct Held {
+    std::uint64_t bytes = 0;
+    std::uint64_t shared_scratch_bytes = 0;
+  };
+  using HeldOn = std::function<Held(const Device& device)>;
+  // Has budgets count what is held. By default nothing is.
+  void count_held(HeldOn held_on) { held_on_ = std::move(held_on); }
+  // Adapts budgets to the memory that is free now. Looks as often as that takes next to no time by the clock of the
+  // first device, so those of simulated clocks at each call. Returns whether memory of a device is so short that
+  // another plan should hold less of it; the budget is what that plan may have.
+  [[nodiscard]] bool follow_free_memory();
+  // Returns whether a device has notably more memory than plans were made with.
+  [[nodiscard]] bool has_more_memory() const;
+  // Notes that plans are made with the budgets now.
+  void note_budgets();
+  // Describes what others did since with the memory of devices in use: "others took 1.5 GiB of cuda:0", or gave back.
+  [[nodiscard]] std::string memory_news() const;
+
+  // Notes a plan that is about to be prepared. Errors: out_of_memory if others have taken the memory that it needs, for
+  // recover().
+  [[nodiscard]] Status note(const Plan& plan);
   // Handles an error. Returns ok to try again with a changed set of devices. Returns the error if it is not a device's,
   // if no other device is left, or if nothing may run elsewhere.
   [[nodiscard]] Status recover(Error error);
@@ -139,10 +163,11 @@ class DevicePool {
     std::size_t index;  // among the runtime's devices
     Device* device;
     DeviceCost cost;
-    std::uint64_t budget;
+    MemoryBudget budget;
     std::string gpu;            // the compute resource that it shares with devices of other APIs; empty: none
     std::uint64_t planned = 0;  // most bytes of its memory that a plan used
-    int shortages = 0;          // out-of-memory failures since it was last opened
+    int shortages = 0;          // out-of-memory failures since it was last opened, while memory was said to be free
+    bool has_less = false;      // it ran out of memory since then
     bool is_quarantined = false;
     bool rules_out_gpu = false;  // while quarantined: nor may another API use its GPU
     Backoff backoff = {};
@@ -152,18 +177,25 @@ class DevicePool {
 
   // Takes a device back at once, because it was not to blame.
   void pardon(std::string_view device);
-  [[nodiscard]] bool shrink(Member& member);
+  // Returns why it gets less to do, or nothing if it had less often enough, or its memory is unknown.
+  [[nodiscard]] std::optional<std::string> shrink(Member& member, const Error& why);
+  [[nodiscard]] Held held_on(const Device& device) const { return held_on_ ? held_on_(device) : Held(); }
+  // Returns whether the budget has adapted to what is free now.
+  bool look(Member& member) const;
   void quarantine(Member& member, const Error& why);
   [[nodiscard]] bool take_back(Member& member);
   [[nodiscard]] bool is_in_use(const Member& member) const;
   [[nodiscard]] std::string_view api_for(std::string_view gpu) const;
   [[nodiscard]] std::uint64_t budget_of(const Member& member) const;
   void update();
+  void update_budgets();
 
   const Runtime& runtime_;
   std::vector<Member> members_;  // one per device of the runtime, with spares next to the devices that they may replace
   std::map<std::string, std::string, std::less<>> chosen_apis_;  // by GPU
   std::vector<OtherApi> other_apis_;
+  HeldOn held_on_;                  // empty: nothing is
+  std::uint64_t next_look_ns_ = 0;  // at free memory
   std::uint64_t steps_ = 0;
   Audits audits_;
   std::vector<std::string> suspects_;  // devices left out because of numbers that are not finite
