@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "devices/cpu/limits.cpp"
 #include "hwy/foreach_target.h"
 // These come after foreach_target.h:
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt::cpu {
@@ -18,7 +18,7 @@ float read_all(const float* values, std::size_t count) {
   const std::size_t lanes = hn::Lanes(d);
   auto a = hn::Zero(d), b = a, c = a, e = a;
   for (std::size_t i = 0; i + 4 * lanes <= count; i += 4 * lanes) {
-    for (std::size_t line = 0; line < 4 * lanes; line += 16) hwy::Prefetch(values + i + 512 + line);
+    for (std::size_t line = 0; line < 4 * lanes; line += 16) prefetch_plain(values + i + 512 + line);
     a = hn::Add(a, hn::LoadU(d, values + i));
     b = hn::Add(b, hn::LoadU(d, values + i + lanes));
     c = hn::Add(c, hn::LoadU(d, values + i + 2 * lanes));

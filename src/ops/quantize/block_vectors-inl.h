@@ -11,6 +11,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/prefetch.h"
 #include "ops/quantize/blocks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -89,18 +90,18 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> load_bytes(D, const void* from) {
 }
 
 // Hands the sink each whole vector in turn, then each remaining element.
-#define SHUNT_LOAD_PLAIN(LOAD, ELEMENT_BYTES, ONE)                                                       \
-  constexpr std::size_t kStep = kBlockLanes;                                                             \
-  std::size_t i = 0;                                                                                     \
-  for (; i + 4 * kStep <= elements; i += 4 * kStep) {                                                    \
-    const std::byte* const p = row + i * (ELEMENT_BYTES);                                                \
-    prefetch(p, 4 * kStep * (ELEMENT_BYTES));                                                            \
-    sink.template put<0>(i, LOAD(d, p));                                                                 \
-    sink.template put<1>(i + kStep, LOAD(d, p + kStep * (ELEMENT_BYTES)));                               \
-    sink.template put<2>(i + 2 * kStep, LOAD(d, p + 2 * kStep * (ELEMENT_BYTES)));                       \
-    sink.template put<3>(i + 3 * kStep, LOAD(d, p + 3 * kStep * (ELEMENT_BYTES)));                       \
-  }                                                                                                      \
-  for (; i + kStep <= elements; i += kStep) sink.template put<0>(i, LOAD(d, row + i * (ELEMENT_BYTES))); \
+#define SHUNT_LOAD_PLAIN(LOAD, ELEMENT_BYTES, ONE)                                                                \
+  constexpr std::size_t kStep = kBlockLanes;                                                                      \
+  std::size_t i = 0;                                                                                              \
+  for (; i + 4 * kStep <= elements; i += 4 * kStep) {                                                             \
+    const std::byte* const p = row + i * (ELEMENT_BYTES);                                                         \
+    for (std::size_t at = 0; at < 4 * kStep * (ELEMENT_BYTES); at += 64) prefetch_plain(p + kPrefetchBytes + at); \
+    sink.template put<0>(i, LOAD(d, p));                                                                          \
+    sink.template put<1>(i + kStep, LOAD(d, p + kStep * (ELEMENT_BYTES)));                                        \
+    sink.template put<2>(i + 2 * kStep, LOAD(d, p + 2 * kStep * (ELEMENT_BYTES)));                                \
+    sink.template put<3>(i + 3 * kStep, LOAD(d, p + 3 * kStep * (ELEMENT_BYTES)));                                \
+  }                                                                                                               \
+  for (; i + kStep <= elements; i += kStep) sink.template put<0>(i, LOAD(d, row + i * (ELEMENT_BYTES)));          \
   for (; i < elements; ++i) sink.one(i, ONE(row + i * (ELEMENT_BYTES)))
 
 HWY_INLINE BlockVec load_f32(BlockTag d, const std::byte* from) {
