@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -36,8 +37,7 @@ class Grouping {
   Groups make() {
     problem_.lanes = given_.lanes;
     price_units();
-    join_users_of_state();
-    join_pieces();
+    join_users();
     add_items();
     add_budgets();
     std::vector<std::uint32_t> group_of_node(nodes());
@@ -79,31 +79,22 @@ class Grouping {
            problem_.lanes[home].pool != problem_.lanes[device].pool;
   }
 
-  void join_users_of_state() {
-    std::map<TensorId, NodeId> users;
+  // Joins nodes that use the same state, and nodes that do the same with one weight, which are pieces of a step: apart,
+  // they would be many choices for little. Small weights are everywhere, and used by what has nothing else in common.
+  void join_users() {
+    std::map<std::tuple<TensorId, std::optional<Op>, std::size_t>, NodeId> users;
     for (NodeId node = 0; node < nodes(); ++node) {
       if (is_layout(node)) continue;
-      for (const TensorId input : graph_.nodes()[node].inputs) {
-        if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) continue;
-        const auto [user, is_new] = users.emplace(graph_.tensor(input).base, node);
-        if (!is_new) together_.join(user->second, node);
-      }
-    }
-  }
-
-  // Ops that do the same with one weight are pieces of a step. Apart, they would be many choices for little. Small
-  // weights are everywhere, and used by what has nothing else in common.
-  void join_pieces() {
-    std::map<std::tuple<Op, std::size_t, TensorId>, NodeId> first;
-    for (NodeId node = 0; node < nodes(); ++node) {
-      const std::vector<TensorId>& inputs = graph_.nodes()[node].inputs;
-      for (std::size_t input = 0; input < inputs.size(); ++input) {
-        if (inputs[input] == kNone || graph_.tensor(inputs[input]).operand.kind != TensorKind::weight ||
-            is_small_weight(graph_.tensor(inputs[input]).operand))
-          continue;
-        const auto [user, is_new] =
-            first.emplace(std::tuple(graph_.nodes()[node].op, input, graph_.tensor(inputs[input]).base), node);
-        if (!is_new) together_.join(user->second, node);
+      const Node& user = graph_.nodes()[node];
+      for (std::size_t input = 0; input < user.inputs.size(); ++input) {
+        if (user.inputs[input] == kNone) continue;
+        const TensorInfo& tensor = graph_.tensor(user.inputs[input]);
+        const bool is_state = tensor.operand.kind == TensorKind::state;
+        if (!is_state && (tensor.operand.kind != TensorKind::weight || is_small_weight(tensor.operand))) continue;
+        const auto use = is_state ? std::tuple(tensor.base, std::optional<Op>(), std::size_t{0})
+                                  : std::tuple(tensor.base, std::optional(user.op), input);
+        const auto [first, is_new] = users.emplace(use, node);
+        if (!is_new) together_.join(first->second, node);
       }
     }
   }
