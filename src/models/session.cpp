@@ -230,7 +230,7 @@ Status Session::prefill_despite_interruption(std::uint32_t sequence, Token token
 }
 
 std::uint32_t Session::prompt_step(std::uint64_t left) {
-  if (!runner_.is_rebuilding()) runner_.change_plans();
+  runner_.change_plans();
   return static_cast<StepPlanner&>(runner_.planner()).prompt_step(left);
 }
 

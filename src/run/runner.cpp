@@ -94,7 +94,7 @@ Status Runner::recover(Error error) {
 }
 
 void Runner::change_plans() {
-  if (is_outdated_) start_over_with(std::exchange(next_planner_, nullptr));
+  if (is_outdated_ && !is_rebuilding_) start_over_with(std::exchange(next_planner_, nullptr));
 }
 
 Status Runner::rebuild() {
@@ -127,7 +127,7 @@ BucketPlanner& Runner::planner() {
 }
 
 Result<Executable*> Runner::executable_for(Bucket sizes) {
-  if (!is_rebuilding_) change_plans();
+  change_plans();
   const Bucket bucket = planner().bucket_for(sizes);
   std::unique_ptr<Executable>& executable = executables_[bucket];
   if (executable != nullptr) {

@@ -101,8 +101,8 @@ class Runner {
   // Returns what runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated) is not null. That bucket is
   // planned by itself.
   [[nodiscard]] PlannedGraph explained();
-  // Starts over if other plans are better or devices should be measured. To be called before asking the planner about
-  // work.
+  // Starts over if other plans are better or devices should be measured, unless it is rebuilding. To be called before
+  // asking the planner about work.
   void change_plans();
   // Returns the client's planner for the current devices, valid until the runner starts over. Making it chooses the
   // APIs of GPUs (choose_apis()).
