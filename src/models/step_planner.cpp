@@ -115,12 +115,14 @@ std::unique_ptr<StepPlanner> StepPlanner::choosing_apis(const Model& model, Devi
   return std::unique_ptr<StepPlanner>(static_cast<StepPlanner*>(chosen.release()));
 }
 
-// Steps of whole pieces are computed in pieces.
+// Chooses where the weights are, on which all steps depend, if there is a choice. False: they fit nowhere.
+bool StepPlanner::has_places() { return one_token_ || !has_choice() || plan(kRepeated).has_value(); }
+
+// If long steps are computed in pieces, so are others of several whole pieces.
 Bucket StepPlanner::bucket_for(Bucket sizes) {
-  const bool is_planned = one_token_ || !has_choice() || sizes.tokens <= kPieceTokens || plan(kRepeated).has_value();
-  const bool in_pieces = is_planned && piece_tokens_ != 0 && sizes.tokens > piece_tokens_ &&
-                         sizes.tokens % piece_tokens_ == 0 && sizes.outputs <= 1;
-  return in_pieces ? Bucket{.tokens = sizes.tokens, .outputs = 1, .pieces = sizes.tokens / piece_tokens_}
+  const bool is_whole = sizes.tokens > kPieceTokens && sizes.tokens % kPieceTokens == 0 && sizes.outputs <= 1;
+  const bool in_pieces = is_whole && has_places() && long_step_.pieces > 1;
+  return in_pieces ? Bucket{.tokens = sizes.tokens, .outputs = 1, .pieces = sizes.tokens / kPieceTokens}
                    : BucketPlanner::bucket_for(sizes);
 }
 
@@ -137,16 +139,16 @@ Result<PlannedGraph> StepPlanner::plan(Bucket bucket) {
 std::uint32_t StepPlanner::prompt_step(std::uint64_t left) {
   std::uint32_t most = usual_step(options_);
   if (options_.max_batch_tokens == 0 && left > most) {
-    if (fastest_step_ == 0) fastest_step_ = fastest_step();
-    most = fastest_step_;
+    if (long_step_.tokens == 0) choose_long_step();
+    most = long_step_.tokens;
   }
   const auto tokens = static_cast<std::uint32_t>(std::min<std::uint64_t>({left, most, context_}));
-  return piece_tokens_ != 0 && tokens > piece_tokens_ ? std::bit_floor(tokens / piece_tokens_) * piece_tokens_ : tokens;
+  const bool in_pieces = long_step_.pieces > 1 && tokens > kPieceTokens;
+  return in_pieces ? std::bit_floor(tokens / kPieceTokens) * kPieceTokens : tokens;
 }
 
-std::uint32_t StepPlanner::fastest_step() {
-  if (!one_token_ && has_choice() && !plan(kRepeated)) return kUsualStepTokens;
-  if (fastest_step_ != 0) return fastest_step_;  // chosen with the places of the weights
+void StepPlanner::choose_long_step() {
+  if (has_places() && long_step_.tokens != 0) return;  // chosen with the places of the weights
   std::uint32_t tokens = kUsualStepTokens;
   std::optional<double> us = step_us(tokens);
   while (us && tokens < kMostStepTokens && tokens < context_) {
@@ -155,7 +157,7 @@ std::uint32_t StepPlanner::fastest_step() {
     tokens *= 2;
     us = twice_us;
   }
-  return tokens;
+  long_step_ = {.tokens = tokens};
 }
 
 // Predicts the time of a step, or returns nothing if it cannot be planned.
@@ -264,6 +266,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
                       .quarantined = set_.quarantined};
   if (lent_) {
+    // Steps in pieces have other tensors, and are whom it is lent to.
     if (lent_->from.size() == graph.tensors().size()) request.lent_from = lent_->from;
     request.arena_bytes = lent_->arena_bytes;
   }
@@ -431,8 +434,7 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   share_ = best->share;
   state_on_ = std::move(best->state_on);
   lent_ = std::move(best->lent);
-  fastest_step_ = best->step.tokens;
-  piece_tokens_ = best->step.pieces > 1 ? best->step.tokens / best->step.pieces : 0;
+  long_step_ = best->step;
   return std::move(best->one);
 }
 
@@ -453,9 +455,10 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& on
   const std::uint32_t usual = std::min(usual_step(options_), context_);
   std::uint32_t most = usual;
   while (options_.max_batch_tokens == 0 && most < kMostStepTokens && 2 * most <= context_) most *= 2;
-  for (std::uint32_t tokens = most; tokens >= usual && attempt({.tokens = tokens}); tokens /= 2) {
-  }
-  if (most > kPieceTokens && (steps.empty() || steps.back().first.tokens < most))
+  std::uint32_t tokens = most;
+  while (attempt({.tokens = tokens}) && tokens / 2 >= usual) tokens /= 2;
+  const bool is_largest = !steps.empty() && steps.back().first.tokens == most;
+  if (!is_largest && most > kPieceTokens && most % kPieceTokens == 0)
     attempt({.tokens = most, .pieces = most / kPieceTokens});
   for (; !steps.empty(); steps.pop_back()) {
     auto& [of, step] = steps.back();

@@ -76,7 +76,8 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Bucket bucket, Graph graph);
   [[nodiscard]] PlannedGraph copying_weights(PlannedGraph step, std::vector<std::uint32_t> homes);
   [[nodiscard]] Result<PlannedGraph> as_repeated(const PlannedGraph& one);
-  [[nodiscard]] std::uint32_t fastest_step();
+  [[nodiscard]] bool has_places();
+  void choose_long_step();
   [[nodiscard]] std::optional<double> step_us(std::uint32_t tokens);
   [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);
   [[nodiscard]] std::vector<std::uint32_t> homes_of_state(const Graph& graph) const;
@@ -123,8 +124,7 @@ class StepPlanner final : public BucketPlanner {
   double share_ = 1;                     // share of the devices' budgets that one_token_ was planned with
   std::optional<std::string> state_on_;  // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
-  std::uint32_t fastest_step_ = 0;  // 0: not known yet
-  std::uint32_t piece_tokens_ = 0;  // 0: steps are not computed in pieces
+  Bucket long_step_{.tokens = 0};  // of long prompts; no tokens: not chosen yet
 };
 
 }  // namespace shunt::models
