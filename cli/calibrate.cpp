@@ -247,25 +247,23 @@ Result<std::vector<KernelComparison>> confirm(const Device& device, std::vector<
   return confirmed;
 }
 
-// Measures once more if other programs disturbed the first try. Errors: unsupported if they still do.
+// Errors: unsupported if other programs disturb the second try as well.
 Result<DeviceProfile> measure_undisturbed(const Device& device, const CalibrateOptions& options,
                                           const std::function<Result<DeviceProfile>()>& measure) {
-  constexpr int kMostTries = 2;
-  double taken = 0;
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    const OtherWork others(device.info(), [] { return processor_times(); });
-    auto found = measure();
-    taken = others.share();
-    if (!found || options.busy || taken <= kMostOtherWork) return found;
-    if (tries + 1 < kMostTries)
+  const auto may_repeat = [&](const WatchedProfile& first) {
+    if (!options.busy)
       note(fmt::format("{}: other programs took {:.0f} % of its processors; measuring it again", device.info().id,
-                       100 * taken));
-  }
+                       100 * first.taken));
+    return !options.busy;
+  };
+  SHUNT_TRY_ASSIGN(WatchedProfile found,
+                   measure_watched(device.info(), [] { return processor_times(); }, measure, may_repeat));
+  if (options.busy || !found.is_disturbed()) return std::move(found.profile);
   return fail_at(device.info().id,
                  Error{Code::unsupported,
                        fmt::format("other programs took {:.0f} % of its processors, so what was measured is not kept; "
                                    "measure again when they have ended, or keep it all the same with --busy",
-                                   100 * taken)});
+                                   100 * found.taken)});
 }
 
 Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before,

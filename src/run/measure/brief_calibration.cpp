@@ -122,8 +122,7 @@ Result<double> most_saved_us(const MeasuringOptions& options, std::span<const Ne
 
 struct Found {
   const Device* device = nullptr;
-  DeviceProfile profile;
-  double taken = 0;  // the share of the processors that it needed and other programs took
+  WatchedProfile measured;
 };
 
 // Measures each of `devices`, or checks what `known` has of it, in an equal share of the time left. False: interrupted.
@@ -143,27 +142,24 @@ bool measure(const MeasuringOptions& measuring, Devices devices, const Profile& 
       return !is_interrupted();
     }};
     const DeviceProfile* const before = known.find(device.info());
-    const auto measure_within = [&](double seconds) -> Result<Found> {
-      const OtherWork others(device.info(), measuring.processor_times);
-      SHUNT_TRY_ASSIGN(DeviceProfile profile, before == nullptr
-                                                  ? calibrate_briefly(device, measuring.work, seconds, options)
-                                                  : check_briefly(device, measuring.work, seconds, *before, options));
-      return Found{.device = &device, .profile = std::move(profile), .taken = others.share()};
-    };
-    auto measured = measure_within(share_s);
-    // Other programs may have ended.
-    const double left_s = share_s - (now_s() - begin_s);
-    if (measured && measured->taken > kMostOtherWork && left_s >= share_s / 2 && !is_interrupted())
-      measured = measure_within(left_s);
+    const auto left_s = [&] { return share_s - (now_s() - begin_s); };
+    auto measured = measure_watched(
+        device.info(), measuring.processor_times,
+        [&] {
+          return before == nullptr ? calibrate_briefly(device, measuring.work, left_s(), options)
+                                   : check_briefly(device, measuring.work, left_s(), *before, options);
+        },
+        [&](const WatchedProfile&) { return left_s() >= share_s / 2 && !is_interrupted(); });
     if (is_interrupted()) return false;
-    // What was measured a moment ago need not be measured again by the next process.
-    if (measured && before == nullptr)
-      for (const Outlier& outlier : unconfirmed_outliers(measured->profile, device.info()))
-        confirm(measured->profile, outlier);
-    if (measured)
-      found.push_back(std::move(*measured));
-    else
+    if (measured) {
+      // The next process need not measure again what was unknown a moment ago.
+      if (before == nullptr)
+        for (const Outlier& outlier : unconfirmed_outliers(measured->profile, device.info()))
+          confirm(measured->profile, outlier);
+      found.push_back({.device = &device, .measured = *std::move(measured)});
+    } else {
       measuring.device_pool.tell(fmt::format("{} cannot be measured: {}", device.info().id, measured.error().message));
+    }
   }
   return true;
 }
@@ -171,20 +167,20 @@ bool measure(const MeasuringOptions& measuring, Devices devices, const Profile& 
 // Saves what was found of a device, and tells the user which records it has corrected. What other programs disturbed
 // serves only this process.
 void keep(const DevicePool& device_pool, const std::filesystem::path& path, Found found, Profile& profile) {
-  if (found.taken > kMostOtherWork) {
+  DeviceProfile& now = found.measured.profile;
+  if (found.measured.is_disturbed()) {
     device_pool.tell(fmt::format("what was measured of {} is not kept: other programs took {:.0f} % of its processors",
-                                 found.profile.id, 100 * found.taken));
-    profile.set(std::move(found.profile));
+                                 now.id, 100 * found.measured.taken));
+    profile.set(std::move(now));
     return;
   }
-  const auto before = std::ranges::find(profile.devices, found.profile.id, &DeviceProfile::id);
-  if (const Status saved = add_to_profile(path, found.profile, before == profile.devices.end() ? nullptr : &*before);
-      !saved)
+  const auto before = std::ranges::find(profile.devices, now.id, &DeviceProfile::id);
+  if (const Status saved = add_to_profile(path, now, before == profile.devices.end() ? nullptr : &*before); !saved)
     device_pool.tell(saved.error().message);
   const DeviceProfile* const valid = profile.find(found.device->info());
-  if (const std::string wrong = valid == nullptr ? "" : wrong_records(*valid, found.profile); !wrong.empty())
-    device_pool.tell(fmt::format("wrong records of {} are replaced: {}", found.profile.id, wrong));
-  profile.set(std::move(found.profile));
+  if (const std::string wrong = valid == nullptr ? "" : wrong_records(*valid, now); !wrong.empty())
+    device_pool.tell(fmt::format("wrong records of {} are replaced: {}", now.id, wrong));
+  profile.set(std::move(now));
 }
 
 }  // namespace
@@ -250,7 +246,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const MeasuringOptions& o
   std::vector<DeviceCost> costs;
   for (const Device* device : set.devices) {
     costs.emplace_back(device->info(), profile->find(device->info()));
-    // What there was no time for is left to the next process.
+    // The next process checks the outliers that there was no time for.
     costs.back().trust_outliers();
   }
   return costs;

@@ -32,7 +32,7 @@ struct MeasuringOptions {
   std::optional<double> margin;
   // Forecasts the work with these devices and this margin.
   std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
-  // What tells whether other programs disturb the measurements.
+  // Tells whether other programs disturb the measurements.
   ProcessorTimesSource processor_times = [] { return shunt::processor_times(); };
 };
 

@@ -1,12 +1,15 @@
 #include "run/measure/other_work.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shunt {
 namespace {
 
 // The system counts too coarsely to judge shorter times.
 constexpr double kLeastSeconds = 0.1;
+// The share of the processors that others may take without disturbing a measurement.
+constexpr double kMostTaken = 0.2;
 
 }  // namespace
 
@@ -23,6 +26,21 @@ double OtherWork::share() const {
   const double taken = std::max(others_s, 0.0) / (now->wall_s - begin_->wall_s);
   const double left = std::max(now->processors - taken, 0.0);
   return std::max(1 - left / std::min<double>(threads_, now->processors), 0.0);
+}
+
+bool WatchedProfile::is_disturbed() const { return taken > kMostTaken; }
+
+Result<WatchedProfile> measure_watched(const DeviceInfo& device, const ProcessorTimesSource& times,
+                                       const std::function<Result<DeviceProfile>()>& measure,
+                                       const std::function<bool(const WatchedProfile&)>& may_repeat) {
+  const auto measured = [&]() -> Result<WatchedProfile> {
+    const OtherWork others(device, times);
+    SHUNT_TRY_ASSIGN(DeviceProfile profile, measure());
+    return WatchedProfile{.profile = std::move(profile), .taken = others.share()};
+  };
+  SHUNT_TRY_ASSIGN(WatchedProfile first, measured());
+  if (first.is_disturbed() && may_repeat(first)) return measured();
+  return first;
 }
 
 }  // namespace shunt

@@ -8,14 +8,13 @@
 #include <optional>
 
 #include "base/system/processor_times.h"
+#include "plan/costs/profile.h"
 #include "shunt/devices.h"
+#include "shunt/status.h"
 
 namespace shunt {
 
 using ProcessorTimesSource = std::function<std::optional<ProcessorTimes>()>;
-
-// What is measured while others take a greater share counts as disturbed, and is not kept.
-inline constexpr double kMostOtherWork = 0.2;
 
 class OtherWork {
  public:
@@ -30,5 +29,19 @@ class OtherWork {
   ProcessorTimesSource times_;           // empty: not watched
   std::optional<ProcessorTimes> begin_;  // nullopt: unknown
 };
+
+// The records of a device, and the share of the processors that others took while they were measured.
+struct WatchedProfile {
+  DeviceProfile profile;
+  double taken = 0;
+  // Returns whether others took so much that the records are not to be kept.
+  [[nodiscard]] bool is_disturbed() const;
+};
+
+// Measures a device, and once more if others disturbed it and `may_repeat` says so, since they may have ended. Errors:
+// those of `measure`.
+[[nodiscard]] Result<WatchedProfile> measure_watched(const DeviceInfo& device, const ProcessorTimesSource& times,
+                                                     const std::function<Result<DeviceProfile>()>& measure,
+                                                     const std::function<bool(const WatchedProfile&)>& may_repeat);
 
 }  // namespace shunt
