@@ -1,5 +1,6 @@
-// What limits the steps of a model that runs on a GPU and the processor together: rates of the machine, and the weights
-// that each step reads. `shunt bench hybrid` measures it and attaches it to its trace. Plain values; any thread.
+// The limits of the steps of a model that runs on a GPU and the processor together: rates of the machine, and the
+// weights that each step reads. `shunt bench hybrid` measures it and attaches it to its trace. Plain values; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@
 namespace shunt::cli {
 
 struct StepLimits {
-  // Of weights that a step reads.
+  // The weights that a step reads.
   std::uint64_t weight_bytes = 0;
   std::uint64_t host_weight_bytes = 0;        // those in host memory
   std::uint64_t least_host_weight_bytes = 0;  // those that would be there if weights took all of the GPU's budget
   double weight_elements = 0;                 // of matrices
-  // Measured just now or told by drivers; 0: unknown.
+  // Rates, measured just now or told by drivers; 0: unknown.
   double read_bytes_per_s = 0;  // of host memory, by the processor
   double read_bytes_per_s_beside_weights = 0;
   double link_bytes_per_s = 0;  // of weights to the GPU

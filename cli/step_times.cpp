@@ -29,7 +29,7 @@ struct StepKind {
   friend bool operator==(const StepKind&, const StepKind&) = default;
 };
 
-// What the rows of a table say, in turn.
+// The activities and the texts of the rows of a table, in turn.
 struct RowsInTurn {
   std::array<Activity, trace::kActivities> order;
   std::array<std::string_view, trace::kActivities> what;

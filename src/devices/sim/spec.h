@@ -26,7 +26,7 @@ struct Link {
   bool peers = true;  // copies from other devices without going through the host
 };
 
-// What another program has of a device's memory from some time on.
+// The bytes of a device's memory that another program has from some time on.
 struct Taken {
   double at_us = 0;  // since the machine started
   std::uint64_t bytes = 0;

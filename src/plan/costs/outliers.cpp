@@ -37,7 +37,7 @@ void add_starts(const DeviceProfile& profile, const PriorRates& prior, std::vect
   for (std::size_t index = 0; index < kStartRecords.size(); ++index) {
     const auto& [name, member] = kStartRecords[index];
     const double us = profile.*member;
-    // Nothing was measured, or a pause makes no difference.
+    // Zero: it was not measured, or a pause makes no difference.
     if (us == 0 || expected_us[index] == 0) continue;
     const double factor = std::max(us, kLeastStartUs) / std::max(expected_us[index], kLeastStartUs);
     if (is_far(factor))

@@ -42,9 +42,7 @@ void MemoryBudget::give_up() {
 }
 
 bool MemoryBudget::reduce(std::uint64_t planned) {
-  const bool is_taken = follows_ && planned > all();
-  // What is left is known then; else it is not what the driver said.
-  if (is_taken) return true;
+  if (follows_ && planned > all()) return true;  // the last look has reduced it
   if (planned != 0) bytes_ = std::min(bytes_, planned);
   bytes_ = share(bytes_, kLess);
   most_ = bytes_;
