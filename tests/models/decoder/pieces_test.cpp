@@ -9,8 +9,9 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::uint32_t kTokens = 24;
-constexpr std::uint32_t kPages = 8;
+// Pieces have so many tokens that plans fuse the same ops, and so round alike.
+constexpr std::uint32_t kTokens = 48;
+constexpr std::uint32_t kPages = 12;
 constexpr std::uint32_t kPageTokens = 8;
 
 // Runs two steps of kTokens each and returns the logits of three tokens of the second.
@@ -61,11 +62,7 @@ TEST(StepInPieces, HasTheLogitsOfOnePiece) {
     SCOPED_TRACE(file.path().filename());
     const auto model = Loaded::take(Model::load(file.path()));
     const std::vector<float> whole = logits_in(1, *model, *runtime);
-    for (const std::uint32_t pieces : {2U, 3U}) {
-      const std::vector<float> logits = logits_in(pieces, *model, *runtime);
-      // Plans may fuse other ops, which round otherwise.
-      for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(logits[i], whole[i], 2e-5) << pieces;
-    }
+    for (const std::uint32_t pieces : {2U, 3U}) EXPECT_EQ(logits_in(pieces, *model, *runtime), whole) << pieces;
     ++models;
   }
   EXPECT_GE(models, 5U);
