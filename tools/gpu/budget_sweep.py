@@ -36,7 +36,7 @@ def main() -> int:
     file = str(model_file(options.shunt, options.model, options.folder))
     devices = f"{options.gpu},{options.cpu}"
     if options.calibrate:
-        answer(options.shunt, "calibrate", file, "--quick", "--devices", devices)
+        answer(options.shunt, "calibrate", file, "--quick", "--busy", "--devices", devices)
     weights = pathlib.Path(file).stat().st_size
     context = str(max(options.prompt, options.generate))
     host = pool_of_host(options.shunt)

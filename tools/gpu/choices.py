@@ -133,7 +133,7 @@ def main() -> int:
     for model in options.models.split(","):
         file = model if model.endswith(".gguf") else model_file(options.shunt, model, options.folder)
         if options.calibrate:
-            answer(options.shunt, "calibrate", file, "--quick", "--devices", ",".join(devices))
+            answer(options.shunt, "calibrate", file, "--quick", "--busy", "--devices", ",".join(devices))
         bench = [options.shunt, "bench", "model", file, "-c", str(options.prompt + options.generate), "--prompt", str(options.prompt),
                  "--generate", str(options.generate), "--repetitions", "1"]
         weights = pathlib.Path(file).stat().st_size
