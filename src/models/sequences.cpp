@@ -49,6 +49,26 @@ std::vector<std::int32_t> Sequences::positions_of(std::span<const BatchToken> ba
   return positions;
 }
 
+Sequences::Pages Sequences::cached_pages() const {
+  Pages pages;
+  for (const Sequence& sequence : sequences_)
+    for (std::uint32_t page = 0; page < pages_of(static_cast<std::uint32_t>(sequence.computed)); ++page)
+      pages.end = std::max(pages.end, static_cast<std::uint32_t>(sequence.pages[page]) + 1);
+  return pages;
+}
+
+Sequences::Pages Sequences::pages_of_batch(std::span<const BatchToken> batch) const {
+  Pages pages;
+  const std::vector<std::int32_t> positions = positions_of(batch);
+  for (std::size_t index = 0; index < batch.size(); ++index) {
+    const std::size_t place = static_cast<std::uint32_t>(positions[index]) / kPageTokens;
+    const auto page = static_cast<std::uint32_t>(sequences_[batch[index].sequence].pages[place]);
+    pages.begin = index == 0 ? page : std::min(pages.begin, page);
+    pages.end = std::max(pages.end, page + 1);
+  }
+  return pages;
+}
+
 std::vector<std::int32_t> Sequences::page_table() const {
   std::vector<std::int32_t> table(sequences_.size() * pages_per_sequence_, -1);
   for (std::size_t row = 0; row < sequences_.size(); ++row)

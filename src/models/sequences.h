@@ -34,6 +34,16 @@ class Sequences {
 
   // Returns the positions of the batch's tokens, which follow the cached ones.
   [[nodiscard]] std::vector<std::int32_t> positions_of(std::span<const BatchToken> batch) const;
+  // A range of pages.
+  struct Pages {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+  // Returns pages among which are all that hold cached tokens.
+  [[nodiscard]] Pages cached_pages() const;
+  // Returns pages among which are all that the batch's tokens, which follow the cached ones, go to. The others are
+  // cached, or in no use.
+  [[nodiscard]] Pages pages_of_batch(std::span<const BatchToken> batch) const;
   // [sequences, pages_per_sequence]; -1 means no page.
   [[nodiscard]] std::vector<std::int32_t> page_table() const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -114,7 +115,7 @@ Status Session::rebuild() {
     while (sequences_.computed(index) < tokens.size()) {
       const std::span<const Token> lost = tokens.subspan(sequences_.computed(index));
       std::vector<BatchToken> batch;
-      for (const Token token : lost.first(std::min<std::size_t>(usual_step(options_), lost.size())))
+      for (const Token token : lost.first(prompt_step(lost.size())))
         batch.push_back({.sequence = index, .token = token});
       SHUNT_TRY(run_once(batch));
     }
@@ -123,12 +124,23 @@ Status Session::rebuild() {
 }
 
 std::optional<double> Session::rebuild_us(BucketPlanner& planner) const {
-  const std::uint32_t batch = std::min(usual_step(options_), context_);
-  const auto prompt = planner.plan({.tokens = batch});
-  if (!prompt) return std::nullopt;
+  auto& steps = static_cast<StepPlanner&>(planner);
+  std::map<std::uint32_t, double> us_of;  // by tokens of a step
+  const auto note = [&](std::uint32_t batch) {
+    if (us_of.contains(batch)) return true;
+    const auto prompt = steps.plan(batch, 1);
+    if (prompt) us_of[batch] = prompt->plan.predicted_us;
+    return prompt.has_value();
+  };
+  if (!note(std::min(usual_step(options_), context_))) return std::nullopt;  // further prompts must be possible
   double us = 0;
-  for (std::size_t index = 0; index < sequences_.count(); ++index)
-    us += prompt->plan.predicted_us * static_cast<double>((sequences_.tokens(index).size() + batch - 1) / batch);
+  for (std::size_t index = 0; index < sequences_.count(); ++index) {
+    const std::size_t tokens = sequences_.tokens(index).size();
+    if (tokens == 0) continue;
+    const std::uint32_t batch = steps.prompt_step(tokens);
+    if (!note(batch)) return std::nullopt;
+    us += us_of[batch] * static_cast<double>((tokens + batch - 1) / batch);
+  }
   return us;
 }
 
@@ -157,6 +169,9 @@ Status Session::write_inputs(Executable& executable, std::span<const BatchToken>
   SHUNT_TRY(write("positions", positions));
   SHUNT_TRY(write("sequences", sequences));
   SHUNT_TRY(write("pages", sequences_.page_table()));
+  const auto [read_begin, read_end] = sequences_.cached_pages();
+  const auto [written_begin, written_end] = sequences_.pages_of_batch(batch);
+  executable.set_state_in_use({.read = {read_begin, read_end}, .written = {written_begin, written_end}});
   return write("output_rows", output_rows);
 }
 

@@ -75,7 +75,7 @@ class Grouping {
 
   [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {
     const std::uint32_t home = given_.home_of(tensor.base);
-    return tensor.operand.kind == TensorKind::state && home != kNone &&
+    return tensor.operand.kind == TensorKind::state && home != kNone && !given_.may_travel(tensor.base) &&
            problem_.lanes[home].pool != problem_.lanes[device].pool;
   }
 
@@ -137,9 +137,10 @@ class Grouping {
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
     const std::uint32_t home = given_.home_of(base);
-    // The item must run where its state is; small weights are everywhere.
-    if (home != kNone && (kind == TensorKind::state || is_small_weight(given_.graph.tensor(base).operand))) return;
-    const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
+    // The item must run where other state is; small weights are everywhere.
+    const bool is_kept = kind == TensorKind::weight || kind == TensorKind::state;
+    if (home != kNone && is_kept && !given_.may_travel(base)) return;
+    const bool is_held = home == kNone && is_kept;
     if (is_held && number_of_held_[base] == kNone) {
       number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());
       problem_.held_bytes.push_back(graph_.tensor(base).operand.span_bytes());

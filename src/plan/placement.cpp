@@ -22,7 +22,8 @@ class Placer {
 
   Result<Placement> place() {
     for (TensorId tensor = 0; tensor < problem_.homes.size(); ++tensor)
-      if (problem_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
+      if (problem_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state &&
+          !problem_.may_travel(tensor))
         state_pool_.emplace(tensor, device(problem_.homes[tensor]).memory_pool);
     if (const Search* search = std::get_if<Search>(&where_)) {
       preferred_ = search->preferred;

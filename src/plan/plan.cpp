@@ -109,8 +109,10 @@ struct Access {
 };
 
 struct Use {
-  Access writer;  // step kNone: no writer
+  Access first;   // writer; step kNone: none
+  Access writer;  // the last one
   std::vector<Access> all;
+  TensorId version = kNone;  // of a state, or of a copy of it
 };
 
 // Follows the plan's steps and notes who uses which copy.
@@ -123,8 +125,10 @@ class Dataflow {
         uses_(plan.residences.size()),
         copies_(graph.tensors().size()),
         is_output_(graph.tensors().size(), false) {
-    for (std::uint32_t index = 0; index < plan.residences.size(); ++index)
+    for (std::uint32_t index = 0; index < plan.residences.size(); ++index) {
       copies_[plan.residences[index].tensor].push_back(index);
+      if (plan.residences[index].kind == StorageKind::state) uses_[index].version = plan.residences[index].tensor;
+    }
     for (const TensorId output : graph.outputs()) is_output_[graph.tensor(output).base] = true;
   }
 
@@ -141,6 +145,12 @@ class Dataflow {
     for (const TensorId output : graph_.outputs())
       if (copies_[graph_.tensor(output).base].empty())
         return broken(fmt::format("output \"{}\" lies nowhere", graph_.tensor(output).name));
+    for (std::uint32_t index = 0; index < uses_.size(); ++index) {
+      const Residence& residence = plan_.residences[index];
+      if (residence.kind == StorageKind::state && uses_[index].version != newest(residence.tensor))
+        return broken(fmt::format("\"{}\" does not return to {}", graph_.tensor(residence.tensor).name,
+                                  plan_.devices[residence.device].id));
+    }
     return {};
   }
 
@@ -149,18 +159,18 @@ class Dataflow {
     std::vector<std::uint32_t> order(uses_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::ranges::stable_sort(order, {}, [&](std::uint32_t index) {
-      const Access& writer = uses_[index].writer;
-      return std::pair(writer.step + 1, writer.position);  // kNone + 1 is 0
+      const Access& first = uses_[index].first;
+      return std::pair(first.step + 1, first.position);  // kNone + 1 is 0
     });
     return order;
   }
 
   // Returns whether all uses of `earlier` have ended before `later` is first written.
   [[nodiscard]] bool ends_before(std::size_t earlier, std::size_t later) const {
-    if (uses_[later].writer.step == kNone) return false;  // an input: written before the first step
+    if (uses_[later].first.step == kNone) return false;  // an input: written before the first step
     return !is_output_[plan_.residences[earlier].tensor] &&
            std::ranges::all_of(uses_[earlier].all,
-                               [&](const Access& access) { return has_ended(access, uses_[later].writer); });
+                               [&](const Access& access) { return has_ended(access, uses_[later].first); });
   }
 
  private:
@@ -180,8 +190,19 @@ class Dataflow {
     if (transfer.bytes != tensor.operand.span_bytes())
       return broken(fmt::format("step {} copies {} bytes of \"{}\", which has {}", access.step, transfer.bytes,
                                 tensor.name, tensor.operand.span_bytes()));
-    SHUNT_TRY(read(transfer.tensor, transfer.from, access));
-    return write(transfer.tensor, transfer.to, access);
+    if ((transfer.copied == Copied::state) != (tensor.operand.kind == TensorKind::state) ||
+        (transfer.copied == Copied::weight && tensor.operand.kind != TensorKind::weight) ||
+        transfer.expected_bytes > transfer.bytes)
+      return broken(fmt::format("step {} copies \"{}\" as what it is not", access.step, tensor.name));
+    const TensorId version = newest(transfer.tensor);
+    SHUNT_TRY(read(version, transfer.from, access));
+    return write(version, transfer.to, access);
+  }
+
+  // Returns the newest version of a state; a base that is none, or was not changed, itself.
+  [[nodiscard]] TensorId newest(TensorId base) const {
+    const auto version = versions_.find(base);
+    return version == versions_.end() ? base : version->second;
   }
 
   Status follow(const Unit& unit, std::uint32_t device, const Access& access) {
@@ -205,9 +226,7 @@ class Dataflow {
     const bool written = use.writer.step != kNone;
     if (written ? !has_ended(use.writer, access) : residence->kind == StorageKind::value)
       return refuse(access, "reads", tensor, "before it is there");
-    const auto version = versions_.find(base);
-    if (residence->kind == StorageKind::state &&
-        graph_.version_of(tensor) != (version == versions_.end() ? base : version->second))
+    if (is_state(base) && graph_.version_of(tensor) != use.version)
       return refuse(access, "reads", tensor, "when the state has another version");
     use.all.push_back(access);
     return {};
@@ -219,18 +238,21 @@ class Dataflow {
     if (copy == kNone) return refuse(access, "writes", tensor, "where it does not lie");
     const Residence* residence = &plan_.residences[copy];
     Use& use = uses_[copy];
-    if (residence->kind == StorageKind::state) {
+    if (is_state(base)) {
       for (const Access& earlier : use.all)
         if (earlier != access && !has_ended(earlier, access))
           return refuse(access, "changes", tensor, "while it is used");
-      versions_[base] = tensor;
+      versions_[base] = use.version = tensor;
     } else if (residence->kind != StorageKind::value || use.writer.step != kNone) {
       return refuse(access, "writes", tensor, "which has its content");
     }
+    if (use.writer.step == kNone) use.first = access;
     use.writer = access;
     use.all.push_back(access);
     return {};
   }
+
+  [[nodiscard]] bool is_state(TensorId base) const { return graph_.tensor(base).operand.kind == TensorKind::state; }
 
   const Plan& plan_;
   const Graph& graph_;
@@ -242,8 +264,9 @@ class Dataflow {
 };
 
 Status check_residence(const Residence& residence, const Plan::PlannedDevice& device, const TensorInfo& tensor) {
-  // Devices other than the one that holds a weight get it as a value.
-  const bool is_streamed = residence.kind == StorageKind::value && tensor.operand.kind == TensorKind::weight;
+  // Devices other than the one that holds a weight or state get it as a value.
+  const bool is_held = tensor.operand.kind == TensorKind::weight || tensor.operand.kind == TensorKind::state;
+  const bool is_streamed = residence.kind == StorageKind::value && is_held;
   if ((residence.kind != storage_of(tensor.operand.kind) && !is_streamed) ||
       residence.bytes != tensor.operand.span_bytes())
     return broken(fmt::format("\"{}\" has {} bytes as {}, the graph wants {} as {}", tensor.name, residence.bytes,

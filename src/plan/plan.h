@@ -102,14 +102,16 @@ struct Residence {
   friend bool operator==(const Residence&, const Residence&) = default;
 };
 
-// The kind of a transfer: of a value, or of a weight whose home is elsewhere, for the duration of a step.
-enum class Copied : std::uint8_t { value, weight };
+// The kind of a transfer: of a value, or of a weight or state whose home is elsewhere, for the duration of a step. What
+// a step changes of such state is copied home again.
+enum class Copied : std::uint8_t { value, weight, state };
 
 struct Transfer {
   TensorId tensor = kNone;
   std::uint32_t from = 0;  // devices
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t expected_bytes = 0;  // at most `bytes`; of state, only what is in use travels
   Copied copied = Copied::value;
   bool stays = false;  // of a weight: the next run finds it there, unless others used the arena meanwhile
   friend bool operator==(const Transfer&, const Transfer&) = default;
@@ -173,8 +175,8 @@ struct Plan {
 
 // Checks that the plan computes the graph, trusting nothing in it. Every index is in range. Every node is computed, and
 // made once. Every unit reads values that were written, and state of the version that the graph says, by steps that
-// have ended. Every copy has the tensor's bytes, aligned and inside its arena. Memory is reused only when its readers
-// have ended. Errors: internal.
+// have ended. Versions are those of each copy, and the last one is at the state's home in the end. Every copy has the
+// tensor's bytes, aligned and inside its arena. Memory is reused only when its readers have ended. Errors: internal.
 [[nodiscard]] Status check(const Plan& plan, const Graph& graph);
 
 // Returns what the predicted time does not rest on, and the remedy, in parentheses; nothing if all was measured.

@@ -60,6 +60,7 @@ struct PlanRequest {
   std::vector<std::uint32_t> lent_from = {};
   // The size of each device's arena, which other plans use as well; 0 or empty: as large as needed.
   std::vector<std::uint64_t> arena_bytes = {};
+  bool state_travels = false;  // devices may copy state that has a home elsewhere, and return what they change
   std::span<const Quarantined> quarantined = {};  // devices that may not be used for now; the plan lists them
 };
 

@@ -58,7 +58,8 @@ PlanProblem::PlanProblem(const PlanRequest& request)
       cost_cache(own_cache ? &*own_cache : request.cost_cache),
       homes(homes_in(request)),
       lent_from(request.lent_from),
-      arena_bytes(request.arena_bytes) {
+      arena_bytes(request.arena_bytes),
+      state_travels(request.state_travels) {
   set_budgets(request.budget_bytes);
 }
 
@@ -74,13 +75,24 @@ void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
   for (std::size_t device = 0; device < lanes.size(); ++device) {
     const std::uint64_t left = budget_bytes[device] - std::min(budget_bytes[device], held[lanes[device].memory]);
     const std::uint64_t others = std::min(left / 2, values + devices[device]->weight_copy_bytes());
-    lanes[device].window_bytes = std::min(lanes[device].window_bytes, left - others);
-    lanes[device].batch_bytes = std::min(lanes[device].batch_bytes, lanes[device].window_bytes / 4);
+    set_window(device, std::min(lanes[device].window_bytes, left - others));
   }
+}
+
+void PlanProblem::set_window(std::size_t device, std::uint64_t bytes) {
+  lanes[device].window_bytes = bytes;
+  lanes[device].batch_bytes = std::min(Lane().batch_bytes, bytes / 4);
 }
 
 bool is_small_weight(const Operand& operand) {
   return operand.kind == TensorKind::weight && operand.span_bytes() <= kSmallWeightBytes;
+}
+
+bool PlanProblem::may_travel(TensorId base) const {
+  const Operand& operand = graph.tensor(base).operand;
+  if (home_of(base) == kNone) return false;
+  return operand.kind == TensorKind::state ? state_travels
+                                           : operand.kind == TensorKind::weight && !is_small_weight(operand);
 }
 
 TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) const {

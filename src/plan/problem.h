@@ -26,8 +26,13 @@ struct PlanProblem {
   // Sets the bytes that each device may give; empty: no limit.
   void set_budgets(std::vector<std::uint64_t> bytes);
 
+  // Sets a device's room for weights and state that are elsewhere.
+  void set_window(std::size_t device, std::uint64_t bytes);
+
   // The device whose memory already holds a base tensor, or kNone.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
+  // Returns whether devices other than the home of a base tensor, which has one, may copy it for a plan's duration.
+  [[nodiscard]] bool may_travel(TensorId base) const;
   // The device that a base tensor is copied from whenever its memory was lent, or kNone.
   [[nodiscard]] std::uint32_t lender_of(TensorId base) const { return lent_from.empty() ? kNone : lent_from[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.
@@ -44,6 +49,7 @@ struct PlanProblem {
   const std::span<const std::uint32_t> homes;
   const std::span<const std::uint32_t> lent_from;
   const std::span<const std::uint64_t> arena_bytes;
+  const bool state_travels;
   std::vector<std::uint64_t> budget_bytes;
   std::vector<Lane> lanes;  // one per device, with its room for weights that are elsewhere
 };

@@ -12,6 +12,13 @@
 namespace shunt {
 namespace {
 
+// If there is room for so many, the copy of a state keeps its memory for some units after its stretch, which need not
+// wait for its way home.
+constexpr std::uint64_t kCopiesOnTheWay = 4;
+constexpr std::uint32_t kUnitsOnTheWay = 16;
+// The share of a state that is expected to be in use, as attention is priced.
+constexpr std::uint64_t kStateInUse = 2;
+
 // Turns a placement into steps, copies and lifetimes.
 class Scheduler {
  public:
@@ -32,15 +39,20 @@ class Scheduler {
     copies_.resize(graph_.tensors().size());
     windows_.resize(plan_.devices.size());
     step_of_unit_.assign(plan_.units.size(), kNone);
+    last_use_.assign(graph_.tensors().size(), kNone);
+    for (std::uint32_t position = 0; position < plan_.units.size(); ++position)
+      for (const TensorId input : plan_.units[position].inputs)
+        if (input != kNone) last_use_[graph_.tensor(input).base] = position;
   }
 
   Plan schedule() {
     const auto units = static_cast<std::uint32_t>(plan_.units.size());
     for (std::uint32_t begin = 0; begin < units;) {
       const std::uint32_t end = end_of_stretch(begin);
-      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, begin);
+      for (std::uint32_t position = begin; position < end; ++position) stream_from_homes(position, begin);
       for (std::uint32_t position = begin; position < end; ++position) bring_values(position, begin);
       for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
+      for (std::uint32_t position = begin; position < end; ++position) return_state(position, end);
       begin = end;
     }
     keep_inputs_and_outputs();
@@ -62,7 +74,8 @@ class Scheduler {
 
  private:
   struct Uses {
-    std::uint32_t writer = kNone;  // step
+    std::uint32_t first = kNone;   // the step that writes it first
+    std::uint32_t writer = kNone;  // and last
     std::vector<std::uint32_t> readers;
   };
 
@@ -92,7 +105,7 @@ class Scheduler {
     if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
   }
 
-  // Returns the device that has a weight between runs.
+  // Returns the device that has a weight or state between runs.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const {
     const std::uint32_t lender = problem_.lender_of(base);
     return lender == kNone ? problem_.home_of(base) : lender;
@@ -101,13 +114,11 @@ class Scheduler {
   // Returns whether the copy of a weight stays where it was copied to until others use its memory.
   [[nodiscard]] bool is_lent(TensorId base) const { return problem_.lender_of(base) != kNone; }
 
-  // Returns the device that a weight is copied from for `device`; kNone: it needs no such copy, or has one.
+  // Returns the device that a weight or state is copied from for `device`; kNone: it needs no such copy, or has one.
   [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
     const std::uint32_t home = home_of(base);
-    const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    if (home == kNone || !is_weight || is_small_weight(graph_.tensor(base).operand) ||
-        plan_.devices[home].pool == plan_.devices[device].pool)
-      return kNone;
+    const bool travels = problem_.may_travel(base) || (is_lent(base) && !is_small_weight(graph_.tensor(base).operand));
+    if (!travels || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
     return index_of(base, device) == kNone ? home : kNone;
   }
 
@@ -123,12 +134,17 @@ class Scheduler {
     const std::uint32_t device = plan_.decisions[begin].device;
     std::uint64_t bytes = 0;
     std::vector<std::uint32_t> awaited;  // the steps that the first one waits for
+    std::vector<TensorId> streamed;
     for (std::uint32_t position = begin; position < plan_.units.size(); ++position) {
       bool needs_value = plan_.decisions[position].device != device;
       for (const TensorId input : plan_.units[position].inputs) {
         if (input == kNone) continue;
         const TensorId base = graph_.tensor(input).base;
-        if (!is_lent(base) && streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
+        if (!is_lent(base) && streamed_from(base, device) != kNone &&
+            std::ranges::find(streamed, base) == streamed.end()) {
+          bytes += graph_.tensor(base).operand.span_bytes();
+          streamed.push_back(base);
+        }
         if (!is_value_elsewhere(base, device)) continue;
         const std::uint32_t writer = uses_[copies_[base].front()].writer;
         if (position == begin) awaited.push_back(writer);
@@ -153,8 +169,9 @@ class Scheduler {
         bring(graph_.tensor(input).base, device, begin);
   }
 
-  // Copies the weights of a unit that are elsewhere, as soon as there is room for them. The stretch begins at `begin`.
-  void stream_weights(std::uint32_t position, std::uint32_t begin) {
+  // Copies the weights and state of a unit that are elsewhere, as soon as there is room for them. The stretch begins at
+  // `begin`.
+  void stream_from_homes(std::uint32_t position, std::uint32_t begin) {
     const std::uint32_t device = plan_.decisions[position].device;
     for (const TensorId input : plan_.units[position].inputs) {
       if (input == kNone) continue;
@@ -165,19 +182,72 @@ class Scheduler {
       const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
       const bool stays = is_lent(base);
       const std::uint64_t bytes = graph_.tensor(base).operand.span_bytes();
+      const bool is_state = graph_.tensor(base).operand.kind == TensorKind::state;
       const std::uint32_t ended =
           stays ? kNone : windows_[device].add(position, bytes, problem_.lanes[device].window_bytes);
       // Those of the stretch itself are there together.
       const std::uint32_t first = ended == kNone ? 0 : std::min(ended + 1, begin);
       plan_.residences[copy].first = first;
       if (stays) plan_.residences[copy].last = static_cast<std::uint32_t>(plan_.units.size());
-      uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
-      plan_.steps.push_back(
-          {.kind = Step::Kind::transfer,
-           .transfer = {
-               .tensor = base, .from = home, .to = device, .bytes = bytes, .copied = Copied::weight, .stays = stays}});
+      set_writer(copy, static_cast<std::uint32_t>(plan_.steps.size()));
+      plan_.steps.push_back({.kind = Step::Kind::transfer,
+                             .transfer = {.tensor = base,
+                                          .from = home,
+                                          .to = device,
+                                          .bytes = bytes,
+                                          .expected_bytes = is_state ? bytes / kStateInUse : bytes,
+                                          .copied = is_state ? Copied::state : Copied::weight,
+                                          .stays = stays}});
       if (first != 0) after(plan_.steps.back(), step_of_unit_[first - 1]);
     }
+  }
+
+  // Copies state home that no later unit uses, if it was changed elsewhere. The stretch ends at `end`.
+  void return_state(std::uint32_t position, std::uint32_t end) {
+    const std::uint32_t device = plan_.decisions[position].device;
+    for (const TensorId input : plan_.units[position].inputs) {
+      if (input == kNone) continue;
+      const TensorId base = graph_.tensor(input).base;
+      if (graph_.tensor(base).operand.kind != TensorKind::state || last_use_[base] != position) continue;
+      last_use_[base] = kNone;  // a unit may read it twice
+      const std::uint32_t copy = index_of(base, device);
+      const std::uint32_t writer = uses_[copy].writer;
+      if (plan_.residences[copy].kind == StorageKind::state || plan_.steps[writer].kind == Step::Kind::transfer)
+        continue;
+      const std::uint32_t home = index_of(base, home_of(base));
+      Residence& from = plan_.residences[copy];
+      const bool has_room = problem_.lanes[device].window_bytes >= kCopiesOnTheWay * from.bytes;
+      from.last = std::min(end + (has_room ? kUnitsOnTheWay : 0), static_cast<std::uint32_t>(plan_.units.size()));
+      Step step{.kind = Step::Kind::transfer,
+                .transfer = {.tensor = base,
+                             .from = device,
+                             .to = plan_.residences[home].device,
+                             .bytes = from.bytes,
+                             .expected_bytes = changed_bytes(base),
+                             .copied = Copied::state}};
+      after(step, writer);
+      const auto number = static_cast<std::uint32_t>(plan_.steps.size());
+      uses_[copy].readers.push_back(number);
+      set_writer(home, number);
+      plan_.steps.push_back(std::move(step));
+    }
+  }
+
+  // Returns how much of a state the plan changes: as many elements as are written to it.
+  [[nodiscard]] std::uint64_t changed_bytes(TensorId base) const {
+    const Operand& state = graph_.tensor(base).operand;
+    std::uint64_t elements = 0;
+    for (const Unit& unit : plan_.units) {
+      if (graph_.tensor(unit.output).base != base) continue;
+      std::uint64_t most = 0;
+      for (const TensorId input : unit.inputs)
+        if (input != kNone && graph_.tensor(input).operand.kind == TensorKind::value)
+          most = std::max(most, graph_.tensor(input).operand.shape.elements());
+      elements += most;
+    }
+    if (state.shape.elements() == 0) return 0;
+    const double share = static_cast<double>(elements) / static_cast<double>(state.shape.elements());
+    return static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(state.span_bytes()));
   }
 
   // Returns the copy of an input that `device` can read, and adds a transfer step if there is none.
@@ -189,11 +259,15 @@ class Scheduler {
     Residence& source = plan_.residences[copy_source];
     source.last = std::max(source.last, position);
     Step step{.kind = Step::Kind::transfer,
-              .transfer = {.tensor = base, .from = source.device, .to = device, .bytes = source.bytes}};
+              .transfer = {.tensor = base,
+                           .from = source.device,
+                           .to = device,
+                           .bytes = source.bytes,
+                           .expected_bytes = source.bytes}};
     after(step, uses_[copy_source].writer);
     const auto number = static_cast<std::uint32_t>(plan_.steps.size());
     uses_[copy_source].readers.push_back(number);
-    uses_[copy].writer = number;
+    set_writer(copy, number);
     plan_.steps.push_back(std::move(step));
     return copy;
   }
@@ -242,7 +316,12 @@ class Scheduler {
     if (output == kNone) output = add_residence(base, device, position);
     for (const std::uint32_t reader : uses_[output].readers)
       if (reader != number) after(step, reader);
-    uses_[output].writer = number;
+    set_writer(output, number);
+  }
+
+  void set_writer(std::uint32_t residence, std::uint32_t step) {
+    uses_[residence].writer = step;
+    if (uses_[residence].first == kNone) uses_[residence].first = step;
   }
 
   // Outputs are read after a run, and inputs keep their values for the next one.
@@ -265,7 +344,7 @@ class Scheduler {
       if (!in_arena(residence)) continue;
       arenas[residence.device].take(residence.offset, residence.offset + residence.bytes, later,
                                     [&](std::uint32_t earlier) {
-                                      const std::uint32_t writer = uses_[later].writer;
+                                      const std::uint32_t writer = uses_[later].first;
                                       if (writer == kNone) return;  // an input: before the first step
                                       for (const std::uint32_t user : uses_[earlier].readers)
                                         if (user != writer) after(plan_.steps[writer], user);
@@ -293,7 +372,7 @@ class Scheduler {
       if (step.kind == Step::Kind::compute) add_scratch_of(step);
     for (std::size_t device = 0; device < plan_.devices.size(); ++device)
       if (std::ranges::any_of(plan_.steps, [&](const Step& step) {
-            return step.transfer.copied == Copied::weight && step.transfer.to == device;
+            return step.transfer.copied != Copied::value && step.transfer.to == device;
           }))
         plan_.devices[device].scratch_bytes += problem_.devices[device]->weight_copy_bytes();
     std::map<std::string, MemoryUse> pools;
@@ -326,6 +405,7 @@ class Scheduler {
   std::vector<std::uint32_t> last_step_of_device_;
   std::vector<CopyWindow> windows_;          // by device, of positions
   std::vector<std::uint32_t> step_of_unit_;  // kNone: it has none yet
+  std::vector<std::uint32_t> last_use_;      // the last unit that reads each base; kNone: none, or no later one
 };
 
 }  // namespace

@@ -102,7 +102,7 @@ double simulate(Plan& plan, std::span<const Lane> lanes) {
     // What stays is there already.
     const std::uint32_t number = step.kind == Step::Kind::transfer
                                      ? simulation.add_copy(transfer.stays ? transfer.to : transfer.from, transfer.to,
-                                                           transfer.bytes, transfer.copied)
+                                                           transfer.expected_bytes, transfer.copied)
                                      : simulation.add_ops(step.device);
     for (std::uint32_t i = 0; i < step.unit_count; ++i) {
       const Decision& decision = plan.decisions[step.first_unit + i];

@@ -18,7 +18,7 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
 }
 
 const LinkRates& link_from_host(const Lane& to, Copied what) {
-  return what == Copied::weight ? to.weights_from_host : to.from_host;
+  return what == Copied::value ? to.from_host : to.weights_from_host;
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us)
 
 Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what) {
   const Lane& lane = lanes_[to];
-  double& free = what == Copied::weight ? weights_free_[to] : lane.one_way_at_a_time ? from_free_[to] : to_free_[to];
+  double& free = what != Copied::value ? weights_free_[to] : lane.one_way_at_a_time ? from_free_[to] : to_free_[to];
   return copy(link_from_host(lane, what), bytes, ready_us, free);
 }
 

@@ -214,6 +214,25 @@ Binding Executable::binding_of(TensorId id, std::uint32_t device) const {
   return binding;
 }
 
+std::pair<Binding, Binding> Executable::ends_of(const Transfer& transfer) const {
+  std::pair<Binding, Binding> ends{binding_of(transfer.tensor, transfer.from),
+                                   binding_of(transfer.tensor, transfer.to)};
+  if (transfer.copied != Copied::state) return ends;
+  const bool returns = plan_.find(transfer.tensor, transfer.to)->kind == StorageKind::state;
+  const StateInUse::Range& range = returns ? state_in_use_.written : state_in_use_.read;
+  const Shape& shape = graph_.tensor(transfer.tensor).operand.shape;
+  const std::uint64_t rows = shape.rank() == 0 ? 0 : shape[0];
+  if (rows == 0) return ends;
+  const std::uint64_t row_bytes = transfer.bytes / rows;
+  const std::uint64_t end = std::min(range.end, rows);
+  const std::uint64_t begin = std::min(range.begin, end);
+  for (Binding* const binding : {&ends.first, &ends.second}) {
+    binding->offset += begin * row_bytes;
+    binding->bytes = (end - begin) * row_bytes;
+  }
+  return ends;
+}
+
 // Not before the step first runs: by then threads have brought the pages into memory, which takes a driver longer.
 void Executable::pin_source(std::uint32_t number) {
   if (pinned_[number]) return;
@@ -290,7 +309,16 @@ std::optional<std::uint32_t> Executable::next_audit() const {
   if (context_.audits == nullptr || context_.audits->each == 0 || (runs_ + 1) % context_.audits->each != 0)
     return std::nullopt;
   const auto position = static_cast<std::uint32_t>(runs_ / context_.audits->each % plan_.units.size());
-  return can_audit(plan_.units[position].op) ? std::optional(position) : std::nullopt;
+  return can_audit(plan_.units[position].op) && !uses_travelling_state(position) ? std::optional(position)
+                                                                                 : std::nullopt;
+}
+
+// Copies of state have whatever else was there where it is not in use.
+bool Executable::uses_travelling_state(std::uint32_t position) const {
+  return std::ranges::any_of(plan_.units[position].inputs, [&](TensorId input) {
+    if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) return false;
+    return plan_.find(graph_.tensor(input).base, plan_.decisions[position].device)->kind == StorageKind::value;
+  });
 }
 
 Status Executable::run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission) {

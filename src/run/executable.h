@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "devices/device.h"
@@ -22,6 +23,16 @@
 #include "trace/recorder.h"
 
 namespace shunt {
+
+// What runs use of each state, as a range of its first dimension. The rest need not travel with it.
+struct StateInUse {
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = ~std::uint64_t{0};
+  };
+  Range read;
+  Range written;
+};
 
 // Errors of an executable name the device that failed, if one did.
 struct ExecutableContext {
@@ -44,6 +55,8 @@ class Executable {
   // Writes the first bytes of an input on every device that reads it, unless they are there. Errors: invalid for
   // another kind of tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
+  // Sets which part of travelling state the following runs copy. The default is all of it.
+  void set_state_in_use(const StateInUse& state) { state_in_use_ = state; }
   // Runs the plan once and waits. The submission's timeout holds for each of its programs. After an error no output may
   // be read.
   //
@@ -108,6 +121,7 @@ class Executable {
   [[nodiscard]] Result<Prepared> prepare(const Step& step, std::string_view name) const;
   // Returns the position of the unit to audit in the run that begins.
   [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
+  [[nodiscard]] bool uses_travelling_state(std::uint32_t position) const;
   // Runs the step in three parts, of which the unit is one. REQUIRES: nothing else runs.
   [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
   // The same, but only checks whether the unit's result is finite.
@@ -130,6 +144,8 @@ class Executable {
   void pin_source(std::uint32_t step);
   // Returns the graph's outputs that a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
+  // Returns the source and the target of a transfer: all of a tensor, or of a state what is in use.
+  [[nodiscard]] std::pair<Binding, Binding> ends_of(const Transfer& transfer) const;
   // Returns the bytes of a tensor (also a view) that `device` can address.
   [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
 
@@ -153,6 +169,7 @@ class Executable {
   std::optional<bool> inspected_;              // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
+  StateInUse state_in_use_;
   bool has_lent_weights_ = false;  // the arenas have the copies that stay
   bool is_bound_ = false;          // to arenas, with programs
   // The first bytes of small inputs, as the arenas have them.

@@ -196,21 +196,21 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   const Transfer& transfer = step.transfer;
   Device& from = *executable_.devices_[transfer.from];
   Device& to = *executable_.devices_[transfer.to];
-  const Binding source = executable_.binding_of(transfer.tensor, transfer.from);
-  const Binding target = executable_.binding_of(transfer.tensor, transfer.to);
+  const auto [source, target] = executable_.ends_of(transfer);
+  if (source.bytes == 0) return Event(Status());
   switch (phase) {
     case Phase::to_host:
       if (to.info().memory_pool == kHostPool && !target.buffer->host().empty())
         return from.read(source, target.buffer->host().subspan(target.offset, target.bytes));
-      return from.read(source, staging_of(number));
+      return from.read(source, staging_of(number).first(source.bytes));
     case Phase::from_host:
-      return to.write(target, staging_of(number));
+      return to.write(target, staging_of(number).first(target.bytes));
     case Phase::compute:
     case Phase::peer_copy:
       break;
   }
   if (transfer.copied == Copied::value) return to.copy_from_peer(from, source, target);
-  executable_.pin_source(number);
+  if (transfer.copied == Copied::weight) executable_.pin_source(number);
   const Operand& copied = executable_.graph_.tensor(transfer.tensor).operand;
   return to.copy_weight(from, source, target, {.dtype = copied.dtype, .columns = copied.shape.columns()});
 }
@@ -291,7 +291,7 @@ void Execution::record_transfer(std::uint32_t number) const {
                     .step = submission_.step,
                     .plan = executable_.plan_number_,
                     .predicted_us = static_cast<float>(step.end_us - step.start_us),
-                    .bytes = transfer.bytes});
+                    .bytes = executable_.ends_of(transfer).first.bytes});
 }
 
 }  // namespace shunt
