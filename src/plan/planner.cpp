@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <variant>
@@ -17,6 +18,9 @@ namespace shunt {
 namespace {
 
 constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, zero in the last
+constexpr int kWindowAttempts = 7;  // in each of them, with less room for weights on their way
+// A plan with less room is taken at once if it takes at most so many times as long as one with more.
+constexpr double kNotSlower = 1.01;
 
 // A memory with a budget, and what the plan uses of it.
 struct Bounded {
@@ -109,15 +113,54 @@ Status check_numbers(const PlanRequest& request) {
   return {};
 }
 
+struct Scheduled {
+  std::optional<Plan> plan;     // if one is within the request's budgets
+  std::optional<Bounded> over;  // a memory whose budget the first schedule exceeds
+  double us = 0;                // that the first schedule takes
+};
+
+// Schedules a placement within the request's budgets, perhaps with less room for weights on their way: as much as the
+// budgets leave.
+Scheduled schedule_in_windows(const PlanRequest& request, PlanProblem& problem, const Placement& placement) {
+  Scheduled scheduled;
+  std::vector<std::uint64_t> windows;
+  for (const Lane& lane : problem.lanes) windows.push_back(lane.window_bytes);
+  std::vector<std::uint64_t> too_large;
+  std::vector<std::uint64_t> fitting;
+  for (int attempt = 0; attempt < kWindowAttempts; ++attempt) {
+    Plan plan = schedule(problem, placement);
+    const std::optional<Bounded> over = over_budget(plan, request);
+    if (attempt == 0) scheduled = {.plan = std::nullopt, .over = over, .us = plan.predicted_us};
+    (over ? too_large : fitting) = windows;
+    if (!over && (!scheduled.plan || plan.predicted_us < scheduled.plan->predicted_us))
+      scheduled.plan = std::move(plan);
+    if (problem.homes.empty() || (scheduled.plan && scheduled.plan->predicted_us <= kNotSlower * scheduled.us)) break;
+    for (std::size_t device = 0; device < windows.size(); ++device) {
+      if (!fitting.empty())
+        windows[device] = std::midpoint(fitting[device], too_large[device]);
+      else if (memory_of(request.devices[device]->info()) == over->memory)
+        windows[device] -= std::min(windows[device], over->excess());
+      problem.set_window(device, windows[device]);
+    }
+    if (windows == too_large || windows == fitting) break;
+  }
+  return scheduled;
+}
+
 // Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Errors:
 // as make_plan().
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
+  std::optional<Plan> best;
+  double wanted_us = 0;
   for (int attempt = 1;; ++attempt) {
-    SHUNT_TRY_ASSIGN(Placement placement, place(problem, where));
-    Plan plan = schedule(problem, std::move(placement));
-    const std::optional<Bounded> over = over_budget(plan, request);
-    if (!over) return plan;
-    if (attempt == kBudgetAttempts || given_places(where) != nullptr) return too_little(*over);
+    const Result<Placement> placement = place(problem, where);
+    if (!placement) return best ? Result<Plan>(*std::move(best)) : std::unexpected(placement.error());
+    auto [plan, over, us] = schedule_in_windows(request, problem, *placement);
+    if (attempt == 1) wanted_us = kNotSlower * us;
+    if (plan && (!best || plan->predicted_us < best->predicted_us)) best = std::move(plan);
+    if (best && (!over || best->predicted_us <= wanted_us)) return *std::move(best);
+    if (attempt == kBudgetAttempts || given_places(where) != nullptr)
+      return best ? Result<Plan>(*std::move(best)) : too_little(*over);
     std::vector<std::uint64_t> budgets = problem.budget_bytes;
     for (std::size_t device = 0; device < budgets.size(); ++device) {
       if (memory_of(request.devices[device]->info()) != over->memory) continue;
