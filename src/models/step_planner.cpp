@@ -28,13 +28,18 @@ constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
 // Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
-// The weight of long prompts: if they take half the time, all else may take 1.07 times as long.
-constexpr double kLongPrompts = 0.1;
+// The weight of long prompts: if they take half the time, all else may take 1.15 times as long.
+constexpr double kLongPrompts = 0.2;
+// How much better it must be to have all state in the host's memory: tokens cross between devices in each layer then,
+// which takes longer than predicted.
+constexpr double kStateOnHost = 1.1;
 // Shares of a device's memory that may be left free for weights that are copied, and parts of the weights there whose
 // memory may be lent to prompts.
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
-constexpr double kUsualPart = 0.25;
-constexpr double kParts[] = {0.125, 0.5};
+constexpr double kFewRooms[] = {0.125, 0.25};
+constexpr double kNothing[] = {0};
+constexpr double kParts[] = {0.125, 0.25, 0.5};
+constexpr double kUsualPart[] = {0.25};
 // The tokens of a piece of a longer step: enough for the rates of matrix units. The fewer, the less memory.
 constexpr std::uint32_t kPieceTokens = 512;
 // The gain, relative to a step's time, that justifies copying weights in each step.
@@ -55,6 +60,11 @@ std::vector<std::uint32_t> place_layers(const Graph& graph, std::size_t devices)
     device_of_node.push_back(device);
   }
   return device_of_node;
+}
+
+// Returns whether a step has several tokens.
+bool is_of_prompts(const Graph& graph) {
+  return graph.tensor(*graph.find(input_of_piece("tokens", 0))).operand.shape.elements() > 1;
 }
 
 // Reduces the budgets of devices with memory of their own to `share`.
@@ -254,6 +264,7 @@ void StepPlanner::explain(PlannedGraph& step) {
   const bool places_weights = one_token_ && step.homes.empty();
   PlanRequest request = request_for(step.graph, places_weights ? homes_of_state(step.graph) : step.homes);
   if (places_weights) take_share(request, share_);
+  request.state_travels = request.state_travels && !step.homes.empty();
   shunt::explain(request, step.plan);
 }
 
@@ -264,6 +275,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
                       .cost_cache = &cost_cache_,
                       .fuse = options_.fuse,
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+                      .state_travels = !homes.empty() && is_of_prompts(graph),
                       .quarantined = set_.quarantined};
   if (lent_) {
     // Steps in pieces have other tensors, and are whom it is lent to.
@@ -320,7 +332,7 @@ Result<PlannedGraph> StepPlanner::plan_one_token() {
     splits_.assign(splits.begin(), splits.end());
     SHUNT_TRY_ASSIGN(const PlannedGraph one, plan_one_token(share_));
     SHUNT_TRY_ASSIGN(const Predicted predicted, predict(one));
-    return predicted.us();
+    return predicted.us;
   };
   splits_ = choose_splits(request, plan ? &*plan : nullptr, us_of);
   if (splits_.empty()) {
@@ -358,21 +370,28 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
-  SHUNT_TRY_ASSIGN(const Plan prompt, prompt_with(one, {batch}));
-  SHUNT_TRY_ASSIGN(const PlannedGraph repeated, as_repeated(one));
-  return Predicted{.prompt_us = prompt.predicted_us + (lent_ ? lent_->return_us : 0),
-                   .answer_us = kAnswer * batch * repeated.plan.predicted_us};
+  SHUNT_TRY_ASSIGN(Plan prompt, prompt_with(one, {.tokens = batch}));
+  SHUNT_TRY_ASSIGN(PlannedGraph repeated, as_repeated(one));
+  const double us = prompt.predicted_us + (lent_ ? lent_->return_us : 0) + kAnswer * batch * repeated.plan.predicted_us;
+  return Predicted{.prompt = std::move(prompt), .repeated = std::move(repeated), .us = us};
+}
+
+// Returns the CPU device that uses the host's memory pool, if there is one.
+std::optional<std::uint32_t> StepPlanner::host_device() const {
+  const auto host = std::ranges::find_if(set_.devices, [](const Device* each) {
+    return each->info().type == DeviceType::cpu && each->info().memory_pool == kHostPool;
+  });
+  if (host == set_.devices.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(host - set_.devices.begin());
 }
 
 // Returns what a plan lends if it lends a part of the weights that each GPU holds: some of each layer, so that a prompt
 // finds others while it copies them.
 std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, double part) const {
   const auto pool_of = [](const Device* device) -> std::string_view { return device->info().memory_pool; };
-  const auto host = std::ranges::find_if(set_.devices, [&](const Device* each) {
-    return each->info().type == DeviceType::cpu && pool_of(each) == kHostPool;
-  });
-  if (host == set_.devices.end()) return std::nullopt;
-  const auto from = static_cast<std::uint32_t>(host - set_.devices.begin());
+  const std::optional<std::uint32_t> host = host_device();
+  if (!host) return std::nullopt;
+  const std::uint32_t from = *host;
   Lent lent{.homes = homes_of(one.plan, one.graph),
             .from = std::vector<std::uint32_t>(one.graph.tensors().size(), shunt::kNone)};
   std::vector<const Residence*> held;
@@ -404,33 +423,42 @@ std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, doub
   return lent;
 }
 
-// Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and perhaps all
-// state, so that it need not wait for others in between; or lends the memory of some of them to prompts. Weighs the
-// time of a prompt and an answer, and that of long prompts.
+// Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and all state or
+// none, so that it need not wait for others in between; or lends the memory of some weights to prompts. Weighs the time
+// of a prompt and an answer, and that of long prompts.
 PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   if (options_.strategy != Strategy::automatic || !is_divided(one.plan)) return one;
   const double most = share_;
-  const std::optional<std::string> waiting = waiting_device(one.plan);
-  std::optional<Choice> best = choice_of(one, most);
-  const auto consider = [&](double share, double lent_part) {
+  const bool lends = options_.max_sequences == 1;
+  const std::string waiting = waiting_device(one.plan);
+  const std::optional<std::uint32_t> host = host_device();
+  std::vector<Choice> choices;
+  const auto add = [&](PlannedGraph planned, double share) {
+    if (auto choice = choice_of(std::move(planned), share)) choices.push_back(*std::move(choice));
+  };
+  const auto consider = [&](const std::optional<std::string>& state_on, double share,
+                            std::span<const double> lent_parts) {
+    state_on_ = state_on;
     const Result<PlannedGraph> other = plan_one_token(share);
     if (!other) return;
-    if (lent_part > 0) lent_ = lend(*other, lent_part);
-    std::optional<Choice> its = choice_of(*other, share);
-    lent_.reset();
-    if (its && (!best || its->score < best->score)) best = std::move(its);
+    for (const double part : lent_parts) {
+      if (part > 0) lent_ = lend(*other, part);
+      add(*other, share);
+      lent_.reset();
+    }
   };
-  const bool lends = options_.max_sequences == 1;
-  for (const double room : kRooms) consider(most * (1 - room), 0);
-  state_on_ = waiting;
+  add(one, most);
+  for (const double room : kFewRooms) consider(std::nullopt, most * (1 - room), kNothing);
   for (const double room : kRooms) {
-    consider(most * (1 - room), 0);
-    if (lends) consider(1 - room, kUsualPart);
+    consider(waiting, most * (1 - room), kNothing);
+    if (lends) consider(waiting, 1 - room, kParts);
+    if (host)
+      consider(id_of(*host), lends ? 1 - room : most * (1 - room),
+               lends ? std::span<const double>(kUsualPart) : kNothing);
   }
-  for (const double part : kParts)
-    if (best && best->lent) consider(best->share, part);
+  Choice* const best = best_of(choices);
   state_on_ = std::nullopt;
-  if (!best) return one;
+  if (best == nullptr) return one;
   share_ = best->share;
   state_on_ = std::move(best->state_on);
   lent_ = std::move(best->lent);
@@ -438,49 +466,119 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   return std::move(best->one);
 }
 
+// Returns the choice with the least score; null if no long step has memory. Planning long steps takes longest, so only
+// those of choices are planned that might be the best by their estimates.
+StepPlanner::Choice* StepPlanner::best_of(std::vector<Choice>& choices) {
+  std::ranges::stable_sort(choices, {}, &Choice::score);
+  Choice* best = nullptr;
+  for (Choice& choice : choices) {
+    if (best != nullptr && choice.score >= best->score) break;
+    if (choice.step.tokens == 0) add_long_step(choice);
+    if (choice.step.tokens != 0 && (best == nullptr || choice.score < best->score)) best = &choice;
+  }
+  return best;
+}
+
+double StepPlanner::score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const {
+  const std::optional<std::uint32_t> host = host_device();
+  return us * std::pow(us_per_token, kLongPrompts) * (host && state_on == id_of(*host) ? kStateOnHost : 1);
+}
+
+// Scores what `one` makes of the usual step of a prompt and of an answer, as if long prompts took no longer than their
+// arithmetic, and the link for their weights, need. Returns nothing if there is no memory.
+std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, double share) {
+  Result<Predicted> predicted = predict(one);
+  if (!predicted) return std::nullopt;
+  const double usual = std::min(usual_step(options_), context_);
+  const double least_us = std::min(std::max(predicted->prompt.bound_us / usual, link_us(one) / longest_step()),
+                                   predicted->prompt.predicted_us / usual);
+  return Choice{.one = std::move(one),
+                .share = share,
+                .state_on = state_on_,
+                .lent = lent_,
+                .score = score_of(state_on_, predicted->us, least_us),
+                .predicted = *std::move(predicted)};
+}
+
 // Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. If there is no
-// memory for the values of all those tokens beside travelling weights, also one in pieces. Returns nothing if there is
+// memory for the values of all those tokens beside travelling weights, also one in pieces. Leaves no step if there is
 // no memory for any.
-std::optional<StepPlanner::Choice> StepPlanner::choice_of(const PlannedGraph& one, double share) {
+void StepPlanner::add_long_step(Choice& choice) {
+  lent_ = choice.lent;
   std::vector<std::pair<Bucket, Plan>> steps;  // each faster than those before
   const auto us_per_token = [](Bucket of, const Plan& plan) { return plan.predicted_us / of.tokens; };
   // Returns whether to go on with fewer tokens.
-  const auto attempt = [&](Bucket of) {
-    Result<Plan> step = prompt_with(one, of);
+  const auto attempt = [&](Bucket of, Result<Plan> step) {
     if (!step || (step->predicted_us > kLongestPromptStepUs && of.tokens > usual_step(options_))) return true;
     if (!steps.empty() && us_per_token(of, *step) > us_per_token(steps.back().first, steps.back().second)) return false;
     steps.emplace_back(of, *std::move(step));
     return true;
   };
   const std::uint32_t usual = std::min(usual_step(options_), context_);
-  std::uint32_t most = usual;
-  while (options_.max_batch_tokens == 0 && most < kMostStepTokens && 2 * most <= context_) most *= 2;
+  const std::uint32_t most = longest_step();
+  const auto planned = [&](Bucket of) {
+    return of.tokens == usual ? choice.predicted.prompt : prompt_with(choice.one, of);
+  };
   std::uint32_t tokens = most;
-  while (attempt({.tokens = tokens}) && tokens / 2 >= usual) tokens /= 2;
+  while (attempt({.tokens = tokens}, planned({.tokens = tokens})) && tokens / 2 >= usual) tokens /= 2;
   const bool is_largest = !steps.empty() && steps.back().first.tokens == most;
-  if (!is_largest && most > kPieceTokens && most % kPieceTokens == 0)
-    attempt({.tokens = most, .pieces = most / kPieceTokens});
-  for (; !steps.empty(); steps.pop_back()) {
+  if (const Bucket pieces{.tokens = most, .pieces = most / kPieceTokens};
+      !is_largest && most > kPieceTokens && most % kPieceTokens == 0)
+    attempt(pieces, prompt_with(choice.one, pieces));
+  choice.score = std::numeric_limits<double>::infinity();
+  for (; !steps.empty() && choice.step.tokens == 0; steps.pop_back()) {
     auto& [of, step] = steps.back();
+    Predicted predicted = choice.predicted;
     if (lent_) {
-      lent_->arena_bytes.clear();
-      const Result<PlannedGraph> repeated = as_repeated(one);
-      if (!repeated) return std::nullopt;
-      set_arenas(step, *repeated);
-      Result<Plan> within = prompt_with(one, of);
-      if (!within) continue;
-      step = *std::move(within);
+      set_arenas(step, predicted.repeated);
+      if (!fits_arenas(step)) {
+        Result<Plan> within = prompt_with(choice.one, of);
+        if (!within) continue;
+        step = *std::move(within);
+      }
+      if (!fits_arenas(predicted.prompt) || !fits_arenas(predicted.repeated.plan)) {
+        Result<Predicted> again = predict(choice.one);
+        if (!again) continue;
+        predicted = *std::move(again);
+      }
     }
-    const Result<Predicted> predicted = predict(one);
-    if (!predicted) continue;
-    return Choice{.one = one,
-                  .step = of,
-                  .share = share,
-                  .state_on = state_on_,
-                  .lent = lent_,
-                  .score = predicted->us() * std::pow(us_per_token(of, step), kLongPrompts)};
+    choice.step = of;
+    choice.score = score_of(choice.state_on, predicted.us, us_per_token(of, step));
   }
-  return std::nullopt;
+  choice.lent = std::exchange(lent_, std::nullopt);
+}
+
+// The tokens of the longest step that is tried for long prompts.
+std::uint32_t StepPlanner::longest_step() const {
+  std::uint32_t most = std::min(usual_step(options_), context_);
+  while (options_.max_batch_tokens == 0 && most < kMostStepTokens && 2 * most <= context_) most *= 2;
+  return most;
+}
+
+// Predicts how long the fastest link takes for all weights in the host's memory.
+double StepPlanner::link_us(const PlannedGraph& one) const {
+  const std::vector<std::uint32_t> homes = lent_ ? lent_->homes : homes_of(one.plan, one.graph);
+  double bytes_per_s = 0;
+  for (const Lane& lane : lanes_of(set_.devices, set_.costs))
+    bytes_per_s = std::max(bytes_per_s, lane.weights_from_host.bytes_per_s);
+  double bytes = 0;
+  for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
+    if (homes[tensor] != shunt::kNone && one.graph.tensor(tensor).operand.kind == TensorKind::weight &&
+        set_.devices[homes[tensor]]->info().memory_pool == kHostPool)
+      bytes += static_cast<double>(one.graph.tensor(tensor).operand.span_bytes());
+  return bytes_per_s > 0 ? 1e6 * bytes / bytes_per_s : 0;
+}
+
+// Returns whether a plan would be the same with the arenas that its steps share.
+bool StepPlanner::fits_arenas(const Plan& plan) const {
+  for (std::size_t device = 0; device < plan.devices.size(); ++device) {
+    const std::uint64_t arena = lent_->arena_bytes[device];
+    const Plan::PlannedDevice& its = plan.devices[device];
+    if (arena == 0) continue;
+    const auto use = std::ranges::find(plan.memory, its.pool, &MemoryUse::pool);
+    if (its.arena_bytes > arena || use->total() - its.arena_bytes + arena > set_.budgets[device]) return false;
+  }
+  return true;
 }
 
 // Plans a step of a prompt with the weights placed as in `one`.

@@ -83,11 +83,11 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] std::vector<std::uint32_t> homes_of_state(const Graph& graph) const;
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
-  // The times of a prompt, and of the answer after it.
+  // A prompt of the usual step, the tokens of the answer after it, and the time of both.
   struct Predicted {
-    double prompt_us = 0;
-    double answer_us = 0;
-    [[nodiscard]] double us() const { return prompt_us + answer_us; }
+    Plan prompt;
+    PlannedGraph repeated;
+    double us = 0;
   };
   [[nodiscard]] Result<Predicted> predict(const PlannedGraph& one);
   // Weights of GPUs whose memory steps of prompts use, as PlanRequest describes them.
@@ -101,15 +101,24 @@ class StepPlanner final : public BucketPlanner {
   // A way to share a device's memory between weights, state and what steps need besides.
   struct Choice {
     PlannedGraph one;
-    Bucket step;  // of long prompts
     double share = 1;
     std::optional<std::string> state_on;
     std::optional<Lent> lent;
-    double score = 0;  // the least is the best
+    double score = 0;  // the least is the best; an estimate while `step` is not planned
+    Predicted predicted;
+    Bucket step{.tokens = 0};  // of long prompts; no tokens: not planned
   };
   [[nodiscard]] Result<Plan> prompt_with(const PlannedGraph& one, Bucket bucket);
   [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
-  [[nodiscard]] std::optional<Choice> choice_of(const PlannedGraph& one, double share);
+  [[nodiscard]] Choice* best_of(std::vector<Choice>& choices);
+  [[nodiscard]] double score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const;
+  [[nodiscard]] std::optional<Choice> choice_of(PlannedGraph one, double share);
+  void add_long_step(Choice& choice);
+  [[nodiscard]] std::uint32_t longest_step() const;
+  [[nodiscard]] double link_us(const PlannedGraph& one) const;
+  [[nodiscard]] std::optional<std::uint32_t> host_device() const;
+  [[nodiscard]] const std::string& id_of(std::uint32_t device) const { return set_.devices[device]->info().id; }
+  [[nodiscard]] bool fits_arenas(const Plan& plan) const;
   void set_arenas(const Plan& prompt, const PlannedGraph& repeated);
 
   const Model& model_;

@@ -1,11 +1,9 @@
 // A model that does not fit a GPU, whose prompts use the memory of some of the weights that are there for generation.
 #include <algorithm>
 
-#include "devices/discovery/registry.h"
-#include "devices/sim/device.h"
 #include "models/reference.h"
+#include "models/small_gpu.h"
 #include "models/step_planner.h"
-#include "run/opened_devices.h"
 
 namespace shunt::models {
 namespace {
@@ -14,30 +12,8 @@ constexpr std::uint32_t kContext = 256;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{6} << 20U;
 constexpr SessionOptions kOptions{.context = kContext, .numerics = Numerics::exact};
 
-// A slow processor, and a GPU that holds about half of the trained model.
-std::unique_ptr<Runtime> small_gpu() {
-  std::vector<sim::Spec> specs(2);
-  specs[0] = {.id = "cpu",
-              .type = DeviceType::cpu,
-              .launch_us = 1,
-              .op_us = 0,
-              .rate = {.flops_per_s = 1e9, .bytes_per_s = 1e9},
-              .memory_pool = "host"};
-  specs[1] = {.id = "gpu:0",
-              .type = DeviceType::discrete,
-              .launch_us = 1,
-              .op_us = 0,
-              .rate = {.flops_per_s = 1e12, .bytes_per_s = 1e12},
-              .link = {.latency_us = 1, .bytes_per_s = 1e10},
-              .memory_bytes = kMemoryBytes};
-  auto recorder = std::make_unique<trace::Recorder>();
-  recorder->set_enabled(true);
-  BackendReport report{.api = "sim"};
-  report.devices = sim::make_sim_devices(specs, std::make_shared<sim::VirtualClock>());
-  Registry registry;
-  registry.backends.push_back(std::move(report));
-  return runtime_over(std::move(registry), std::move(recorder));
-}
+// The GPU holds about half of the trained model.
+std::unique_ptr<Runtime> small_gpu() { return with_small_gpu(kMemoryBytes, 2e9); }
 
 std::size_t returned(const Plan& plan) {
   return static_cast<std::size_t>(
