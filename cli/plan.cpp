@@ -52,7 +52,7 @@ PeakMemory predict_memory(const PlannedGraph& prompt, const PlannedGraph& genera
   PeakMemory peak{.logits = std::uint64_t{vocabulary} * sizeof(float), .process = own_peak()};
   for (const PlannedGraph* step : {&prompt, &generation}) {
     PeakMemory one;
-    for (const MemoryUse& use : step->plan.memory) {
+    for (const MemoryUse& use : memory_by_place(step->plan)) {
       one.weights += use.weight_bytes;
       one.cache += use.state_bytes;
       one.arena += use.value_bytes;

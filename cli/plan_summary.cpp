@@ -127,11 +127,12 @@ std::string describe(const Work& work) {
 }
 
 // The peak bytes of each memory pool over the two steps. Their scratch memory adds up.
-std::map<std::string_view, std::uint64_t> memory_of(const PlannedSteps& steps) {
-  std::map<std::string_view, std::uint64_t> bytes;
-  for (const MemoryUse& one : steps.generation.plan.memory) {
+std::map<std::string, std::uint64_t, std::less<>> memory_of(const PlannedSteps& steps) {
+  std::map<std::string, std::uint64_t, std::less<>> bytes;
+  const std::vector<MemoryUse> others = memory_by_place(steps.prompt.plan);
+  for (const MemoryUse& one : memory_by_place(steps.generation.plan)) {
     MemoryUse most = one;
-    for (const MemoryUse& other : steps.prompt.plan.memory) {
+    for (const MemoryUse& other : others) {
       if (other.pool != one.pool) continue;
       most.weight_bytes = std::max(most.weight_bytes, other.weight_bytes);
       most.state_bytes = std::max(most.state_bytes, other.state_bytes);
@@ -150,7 +151,7 @@ std::string devices_table(const PlannedSteps& steps) {
   const std::vector<Work> work = work_of(steps.generation);
   const std::vector<double> generation = busy_us(plan);
   const std::vector<double> prompt = busy_us(steps.prompt.plan);
-  const std::map<std::string_view, std::uint64_t> memory = memory_of(steps);
+  const auto memory = memory_of(steps);
   Rows rows = {{"device", "of a token", "of the prompt", "memory", "runs, in a step of generation"}};
   std::map<std::string_view, std::string_view> first_of;  // the device whose row shows the bytes of a pool
   std::size_t idle = 0;
@@ -182,6 +183,17 @@ std::string speed_line(std::string_view what, std::uint32_t tokens, const Planne
 }
 
 }  // namespace
+
+std::vector<MemoryUse> memory_by_place(const Plan& plan) {
+  std::vector<MemoryUse> memory = plan.memory;
+  for (const Step& step : plan.steps) {
+    if (!step.transfer.stays) continue;
+    MemoryUse& use = *std::ranges::find(memory, plan.devices[step.transfer.to].pool, &MemoryUse::pool);
+    use.weight_bytes -= step.transfer.bytes;
+    use.value_bytes += step.transfer.bytes;
+  }
+  return memory;
+}
 
 std::string summary_of(const PlannedSteps& steps) {
   const Plan& plan = steps.generation.plan;
