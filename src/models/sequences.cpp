@@ -57,9 +57,9 @@ Sequences::Pages Sequences::cached_pages() const {
   return pages;
 }
 
-Sequences::Pages Sequences::pages_of_batch(std::span<const BatchToken> batch) const {
+Sequences::Pages Sequences::pages_of_batch(std::span<const BatchToken> batch,
+                                           std::span<const std::int32_t> positions) const {
   Pages pages;
-  const std::vector<std::int32_t> positions = positions_of(batch);
   for (std::size_t index = 0; index < batch.size(); ++index) {
     const std::size_t place = static_cast<std::uint32_t>(positions[index]) / kPageTokens;
     const auto page = static_cast<std::uint32_t>(sequences_[batch[index].sequence].pages[place]);

@@ -39,11 +39,11 @@ class Sequences {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
   };
-  // Returns pages among which are all that hold cached tokens.
+  // Returns the least range with all pages that hold cached tokens, from the first page on.
   [[nodiscard]] Pages cached_pages() const;
-  // Returns pages among which are all that the batch's tokens, which follow the cached ones, go to. The others are
-  // cached, or in no use.
-  [[nodiscard]] Pages pages_of_batch(std::span<const BatchToken> batch) const;
+  // Returns the least range with all pages that the batch's tokens go to, whose positions are given. Other pages in it
+  // are cached or unused.
+  [[nodiscard]] Pages pages_of_batch(std::span<const BatchToken> batch, std::span<const std::int32_t> positions) const;
   // [sequences, pages_per_sequence]; -1 means no page.
   [[nodiscard]] std::vector<std::int32_t> page_table() const;
 

@@ -169,9 +169,11 @@ Status Session::write_inputs(Executable& executable, std::span<const BatchToken>
   SHUNT_TRY(write("positions", positions));
   SHUNT_TRY(write("sequences", sequences));
   SHUNT_TRY(write("pages", sequences_.page_table()));
-  const auto [read_begin, read_end] = sequences_.cached_pages();
-  const auto [written_begin, written_end] = sequences_.pages_of_batch(batch);
-  executable.set_state_in_use({.read = {read_begin, read_end}, .written = {written_begin, written_end}});
+  if (batch.size() > 1) {  // the cache does not travel for one token
+    const auto [read_begin, read_end] = sequences_.cached_pages();
+    const auto [written_begin, written_end] = sequences_.pages_of_batch(batch, positions);
+    executable.set_state_in_use({.read = {read_begin, read_end}, .written = {written_begin, written_end}});
+  }
   return write("output_rows", output_rows);
 }
 

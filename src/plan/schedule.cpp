@@ -40,9 +40,8 @@ class Scheduler {
     windows_.resize(plan_.devices.size());
     step_of_unit_.assign(plan_.units.size(), kNone);
     last_use_.assign(graph_.tensors().size(), kNone);
-    for (std::uint32_t position = 0; position < plan_.units.size(); ++position)
-      for (const TensorId input : plan_.units[position].inputs)
-        if (input != kNone) last_use_[graph_.tensor(input).base] = position;
+    written_.assign(graph_.tensors().size(), 0);
+    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) note_uses(position);
   }
 
   Plan schedule() {
@@ -109,6 +108,19 @@ class Scheduler {
   [[nodiscard]] std::uint32_t home_of(TensorId base) const {
     const std::uint32_t lender = problem_.lender_of(base);
     return lender == kNone ? problem_.home_of(base) : lender;
+  }
+
+  // A unit writes as many elements to a state as its largest value has.
+  void note_uses(std::uint32_t position) {
+    const Unit& unit = plan_.units[position];
+    std::uint64_t most = 0;
+    for (const TensorId input : unit.inputs) {
+      if (input == kNone) continue;
+      last_use_[graph_.tensor(input).base] = position;
+      const Operand& operand = graph_.tensor(input).operand;
+      if (operand.kind == TensorKind::value) most = std::max(most, operand.shape.elements());
+    }
+    written_[graph_.tensor(unit.output).base] += most;
   }
 
   // Returns whether the copy of a weight stays where it was copied to until others use its memory.
@@ -233,20 +245,12 @@ class Scheduler {
     }
   }
 
-  // Returns how much of a state the plan changes: as many elements as are written to it.
+  // Returns how much of a state the plan changes.
   [[nodiscard]] std::uint64_t changed_bytes(TensorId base) const {
     const Operand& state = graph_.tensor(base).operand;
-    std::uint64_t elements = 0;
-    for (const Unit& unit : plan_.units) {
-      if (graph_.tensor(unit.output).base != base) continue;
-      std::uint64_t most = 0;
-      for (const TensorId input : unit.inputs)
-        if (input != kNone && graph_.tensor(input).operand.kind == TensorKind::value)
-          most = std::max(most, graph_.tensor(input).operand.shape.elements());
-      elements += most;
-    }
-    if (state.shape.elements() == 0) return 0;
-    const double share = static_cast<double>(elements) / static_cast<double>(state.shape.elements());
+    const std::uint64_t elements = state.shape.elements();
+    if (elements == 0) return 0;
+    const double share = static_cast<double>(written_[base]) / static_cast<double>(elements);
     return static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(state.span_bytes()));
   }
 
@@ -406,6 +410,7 @@ class Scheduler {
   std::vector<CopyWindow> windows_;          // by device, of positions
   std::vector<std::uint32_t> step_of_unit_;  // kNone: it has none yet
   std::vector<std::uint32_t> last_use_;      // the last unit that reads each base; kNone: none, or no later one
+  std::vector<std::uint64_t> written_;       // by base: elements, as far as it is state
 };
 
 }  // namespace

@@ -24,7 +24,7 @@
 
 namespace shunt {
 
-// What runs use of each state, as a range of its first dimension. The rest need not travel with it.
+// The parts of each state that runs use, as ranges of its first dimension. Nothing else of it need travel.
 struct StateInUse {
   struct Range {
     std::uint64_t begin = 0;

@@ -51,7 +51,7 @@ TEST_F(TravellingCaches, GiveTheSameTextAsThoseThatStay) {
   EXPECT_EQ(copies_of_state(plan_for(1)), 0U);
   for (const Token token : text(5, 9)) read(0, std::span(&token, 1));
   read(0, text(40, 3));
-  // What follows a shorter text takes pages again, in another order.
+  // Text after a shorter one takes pages again, in another order.
   for (Session* session : {alone_.session.get(), loaded_.session.get()}) session->truncate(0, 70);
   read(0, text(90, 5));
   for (const Token token : text(3, 2)) read(0, std::span(&token, 1));
