@@ -17,6 +17,7 @@ namespace {
 using test::branching_graph;
 using test::chain_of_linears;
 using test::kWeightBytes;
+using test::processor_and_gpu;
 using test::SeparateDevices;
 using test::SimulatedMachine;
 
@@ -200,14 +201,6 @@ class StreamedWeights : public testing::Test {
     builder.output(x);
     return *std::move(builder).finish();
   }
-  static std::vector<sim::Spec> specs(double link_bytes_per_s) {
-    std::vector<sim::Spec> two(2);
-    two[0].memory_pool = "host";
-    two[0].rate = {.flops_per_s = 1e10, .bytes_per_s = 1e11};
-    two[1].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e12};
-    two[1].link.bytes_per_s = link_bytes_per_s;
-    return two;
-  }
   // All weights have their home on device 0.
   static PlanRequest request(const Graph& graph, const SimulatedMachine& machine) {
     Search search{.margin = 0.0};
@@ -224,7 +217,7 @@ class StreamedWeights : public testing::Test {
 
 TEST_F(StreamedWeights, AreCopiedForAStepWhereThatIsFasterAndTakeMemoryOnlyMeanwhile) {
   const Graph graph = products();
-  const SimulatedMachine machine(specs(1e10));
+  const SimulatedMachine machine(processor_and_gpu(1e10));
   PlanRequest asked = request(graph, machine);
   const auto plan = make_plan(asked);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
@@ -248,7 +241,7 @@ TEST_F(StreamedWeights, AreCopiedForAStepWhereThatIsFasterAndTakeMemoryOnlyMeanw
 
 TEST_F(StreamedWeights, HaveAsManyHomesAsThereAreTensors) {
   const Graph graph = products();
-  const SimulatedMachine machine(specs(1e10));
+  const SimulatedMachine machine(processor_and_gpu(1e10));
   PlanRequest asked = request(graph, machine);
   std::get<Search>(asked.where).homes.pop_back();
   const auto plan = make_plan(asked);
@@ -258,7 +251,7 @@ TEST_F(StreamedWeights, HaveAsManyHomesAsThereAreTensors) {
 
 TEST_F(StreamedWeights, StayWhereTheyAreWhenTheLinkIsSlow) {
   const Graph graph = products();
-  const SimulatedMachine machine(specs(1e7));
+  const SimulatedMachine machine(processor_and_gpu(1e7));
   const auto plan = make_plan(request(graph, machine));
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(copies_of_weights(*plan, graph), 0U);
@@ -272,7 +265,7 @@ TEST_F(StreamedWeights, SmallOnesAreKeptByEachDeviceThatReadsThem) {
                   builder.weight("small", DType::F32, {256}));
   builder.output(x);
   const Graph graph = *std::move(builder).finish();
-  const SimulatedMachine machine(specs(1e10));
+  const SimulatedMachine machine(processor_and_gpu(1e10));
   const auto plan = make_plan(request(graph, machine));
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_TRUE(check(*plan, graph).has_value());
@@ -282,7 +275,7 @@ TEST_F(StreamedWeights, SmallOnesAreKeptByEachDeviceThatReadsThem) {
 
 // The link carries a weight in half the time that its home needs to read it.
 TEST_F(StreamedWeights, TravelWhileTheirHomeComputes) {
-  std::vector<sim::Spec> two = specs(2e10);
+  std::vector<sim::Spec> two = processor_and_gpu(2e10);
   two[0].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e10};
   GraphBuilder builder;
   Tensor x = builder.input("x", DType::F32, {1, 1024}, Extent::tokens);
@@ -301,7 +294,7 @@ TEST_F(StreamedWeights, TravelWhileTheirHomeComputes) {
 
 TEST_F(StreamedWeights, AreReadWhereTheyAreByWhoSharesTheirMemory) {
   const Graph graph = products();
-  std::vector<sim::Spec> unified = specs(1e10);
+  std::vector<sim::Spec> unified = processor_and_gpu(1e10);
   unified[1].memory_pool = "host";
   const SimulatedMachine machine(unified);
   const auto plan = make_plan(request(graph, machine));

@@ -28,6 +28,15 @@ struct SimulatedMachine {
   std::vector<DeviceCost> costs;
 };
 
+// Returns a processor and a GPU that is a hundred times as fast.
+inline std::vector<sim::Spec> processor_and_gpu(double link_bytes_per_s) {
+  std::vector<sim::Spec> specs(2);
+  specs[0].rate = {.flops_per_s = 1e10, .bytes_per_s = 1e11};
+  specs[1].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e12};
+  specs[1].link.bytes_per_s = link_bytes_per_s;
+  return specs;
+}
+
 // Returns devices of one machine with different speeds, latencies and links.
 inline std::vector<sim::Spec> random_devices(std::mt19937& random, std::size_t count) {
   std::vector<sim::Spec> specs(count);

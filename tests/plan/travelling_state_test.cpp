@@ -13,6 +13,7 @@
 namespace shunt {
 namespace {
 
+using test::processor_and_gpu;
 using test::SimulatedMachine;
 
 constexpr std::uint32_t kTokens = 256;
@@ -37,15 +38,6 @@ Graph attention_over_caches() {
   const Tensor values = written("values", builder.scale(x));
   builder.output(builder.attention(x, keys, values, positions, sequences, pages, {}, {{Attr::scale, 0.125F}}));
   return *std::move(builder).finish();
-}
-
-std::vector<sim::Spec> processor_and_gpu(double link_bytes_per_s) {
-  std::vector<sim::Spec> specs(2);
-  specs[0].memory_pool = "host";
-  specs[0].rate = {.flops_per_s = 1e10, .bytes_per_s = 1e11};
-  specs[1].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e12};
-  specs[1].link.bytes_per_s = link_bytes_per_s;
-  return specs;
 }
 
 // All state has its home on the processor.
