@@ -16,8 +16,11 @@ import statistics
 import sys
 import tempfile
 
-from hybrid import pool_of_host
 from speed import answer, model_file
+
+
+def pool_of_host(shunt: str) -> str:
+    return next(device["memory_pool"] for device in answer(shunt, "devices")["devices"] if device["type"] == "cpu")
 
 
 def main() -> int:

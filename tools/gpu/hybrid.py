@@ -21,10 +21,6 @@ import tempfile
 from speed import answer, model_file, numbers, run
 
 
-def pool_of_host(shunt: str) -> str:
-    return next(device["memory_pool"] for device in answer(shunt, "devices")["devices"] if device["type"] == "cpu")
-
-
 class Weights:
     """The bytes of a model's weights, by layer."""
 
