@@ -139,9 +139,13 @@ Bucket StepPlanner::bucket_for(Bucket sizes) {
 Result<PlannedGraph> StepPlanner::plan(Bucket bucket) {
   if (!one_token_ && has_choice()) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
-    SHUNT_TRY_ASSIGN(repeated_, as_repeated(*one_token_));
+    if (!repeated_) {
+      SHUNT_TRY_ASSIGN(repeated_, as_repeated(*one_token_));
+    }
   }
   if (repeated_ && bucket.tokens == 1 && bucket.outputs <= 1) return *repeated_;
+  const auto chosen = std::ranges::find(chosen_, bucket, &Step::bucket);
+  if (chosen != chosen_.end()) return chosen->planned;
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(bucket));
   return one_token_ ? with_weights_of(*one_token_, bucket, std::move(graph)) : finish(std::move(graph), nullptr);
 }
@@ -205,7 +209,7 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Bucke
     request.lent_from.clear();  // this is who it is lent to
     Result<Plan> plan = make_plan(request);
     if (!plan && plan.error().code == Code::out_of_memory) {
-      request.arena_bytes.clear();  // its scratch memory is larger than that of the steps which arenas were made for
+      request.arena_bytes.clear();  // it takes more memory than the steps which arenas were made for
       plan = make_plan(request);
     }
     if (!plan) return std::unexpected(std::move(plan).error());
@@ -370,9 +374,10 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(usual_step(options_), context_);
-  SHUNT_TRY_ASSIGN(Plan prompt, prompt_with(one, {.tokens = batch}));
+  SHUNT_TRY_ASSIGN(Step prompt, prompt_with(one, {.tokens = batch}));
   SHUNT_TRY_ASSIGN(PlannedGraph repeated, as_repeated(one));
-  const double us = prompt.predicted_us + (lent_ ? lent_->return_us : 0) + kAnswer * batch * repeated.plan.predicted_us;
+  const double us =
+      prompt.planned.plan.predicted_us + (lent_ ? lent_->return_us : 0) + kAnswer * batch * repeated.plan.predicted_us;
   return Predicted{.prompt = std::move(prompt), .repeated = std::move(repeated), .us = us};
 }
 
@@ -462,7 +467,11 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
   share_ = best->share;
   state_on_ = std::move(best->state_on);
   lent_ = std::move(best->lent);
-  long_step_ = best->step;
+  long_step_ = best->long_step.bucket;
+  // Planned again, with arenas that are given now, they might become others.
+  repeated_ = std::move(best->predicted.repeated);
+  chosen_.push_back(std::move(best->predicted.prompt));
+  chosen_.push_back(std::move(best->long_step));
   return std::move(best->one);
 }
 
@@ -473,8 +482,8 @@ StepPlanner::Choice* StepPlanner::best_of(std::vector<Choice>& choices) {
   Choice* best = nullptr;
   for (Choice& choice : choices) {
     if (best != nullptr && choice.score >= best->score) break;
-    if (choice.step.tokens == 0) add_long_step(choice);
-    if (choice.step.tokens != 0 && (best == nullptr || choice.score < best->score)) best = &choice;
+    if (choice.long_step.bucket.tokens == 0) add_long_step(choice);
+    if (choice.long_step.bucket.tokens != 0 && (best == nullptr || choice.score < best->score)) best = &choice;
   }
   return best;
 }
@@ -490,8 +499,9 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, doub
   Result<Predicted> predicted = predict(one);
   if (!predicted) return std::nullopt;
   const double usual = std::min(usual_step(options_), context_);
-  const double least_us = std::min(std::max(predicted->prompt.bound_us / usual, link_us(one) / longest_step()),
-                                   predicted->prompt.predicted_us / usual);
+  const Plan& prompt = predicted->prompt.planned.plan;
+  const double least_us =
+      std::min(std::max(prompt.bound_us / usual, link_us(one) / longest_step()), prompt.predicted_us / usual);
   return Choice{.one = std::move(one),
                 .share = share,
                 .state_on = state_on_,
@@ -505,45 +515,46 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, doub
 // no memory for any.
 void StepPlanner::add_long_step(Choice& choice) {
   lent_ = choice.lent;
-  std::vector<std::pair<Bucket, Plan>> steps;  // each faster than those before
-  const auto us_per_token = [](Bucket of, const Plan& plan) { return plan.predicted_us / of.tokens; };
+  std::vector<Step> steps;  // each faster than those before
+  const auto us_per_token = [](const Step& step) { return step.planned.plan.predicted_us / step.bucket.tokens; };
   // Returns whether to go on with fewer tokens.
-  const auto attempt = [&](Bucket of, Result<Plan> step) {
-    if (!step || (step->predicted_us > kLongestPromptStepUs && of.tokens > usual_step(options_))) return true;
-    if (!steps.empty() && us_per_token(of, *step) > us_per_token(steps.back().first, steps.back().second)) return false;
-    steps.emplace_back(of, *std::move(step));
+  const auto attempt = [&](Result<Step> step) {
+    const bool is_too_long = step && step->planned.plan.predicted_us > kLongestPromptStepUs;
+    if (!step || (is_too_long && step->bucket.tokens > usual_step(options_))) return true;
+    if (!steps.empty() && us_per_token(*step) > us_per_token(steps.back())) return false;
+    steps.push_back(*std::move(step));
     return true;
   };
   const std::uint32_t usual = std::min(usual_step(options_), context_);
   const std::uint32_t most = longest_step();
-  const auto planned = [&](Bucket of) {
-    return of.tokens == usual ? choice.predicted.prompt : prompt_with(choice.one, of);
+  const auto planned = [&](std::uint32_t tokens) {
+    return tokens == usual ? choice.predicted.prompt : prompt_with(choice.one, {.tokens = tokens});
   };
   std::uint32_t tokens = most;
-  while (attempt({.tokens = tokens}, planned({.tokens = tokens})) && tokens / 2 >= usual) tokens /= 2;
-  const bool is_largest = !steps.empty() && steps.back().first.tokens == most;
-  if (const Bucket pieces{.tokens = most, .pieces = most / kPieceTokens};
-      !is_largest && most > kPieceTokens && most % kPieceTokens == 0)
-    attempt(pieces, prompt_with(choice.one, pieces));
+  while (attempt(planned(tokens)) && tokens / 2 >= usual) tokens /= 2;
+  const bool is_largest = !steps.empty() && steps.back().bucket.tokens >= most;
+  if (!is_largest && most > kPieceTokens && most % kPieceTokens == 0)
+    attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens}));
   choice.score = std::numeric_limits<double>::infinity();
-  for (; !steps.empty() && choice.step.tokens == 0; steps.pop_back()) {
-    auto& [of, step] = steps.back();
+  for (; !steps.empty() && choice.long_step.bucket.tokens == 0; steps.pop_back()) {
+    Step& step = steps.back();
     Predicted predicted = choice.predicted;
     if (lent_) {
-      set_arenas(step, predicted.repeated);
-      if (!fits_arenas(step)) {
-        Result<Plan> within = prompt_with(choice.one, of);
+      set_arenas(step.planned.plan, predicted);
+      if (!take_arenas(step.planned.plan)) {
+        Result<Step> within = prompt_with(choice.one, step.bucket);
         if (!within) continue;
         step = *std::move(within);
       }
-      if (!fits_arenas(predicted.prompt) || !fits_arenas(predicted.repeated.plan)) {
+      if (!take_arenas(predicted.prompt.planned.plan) || !take_arenas(predicted.repeated.plan)) {
         Result<Predicted> again = predict(choice.one);
         if (!again) continue;
         predicted = *std::move(again);
       }
     }
-    choice.step = of;
-    choice.score = score_of(choice.state_on, predicted.us, us_per_token(of, step));
+    choice.score = score_of(choice.state_on, predicted.us, us_per_token(step));
+    choice.predicted = std::move(predicted);
+    choice.long_step = std::move(step);
   }
   choice.lent = std::exchange(lent_, std::nullopt);
 }
@@ -569,35 +580,45 @@ double StepPlanner::link_us(const PlannedGraph& one) const {
   return bytes_per_s > 0 ? 1e6 * bytes / bytes_per_s : 0;
 }
 
-// Returns whether a plan would be the same with the arenas that its steps share.
-bool StepPlanner::fits_arenas(const Plan& plan) const {
+// Gives a plan the arenas that its steps share. Returns false, and changes nothing, if it does not fit them.
+bool StepPlanner::take_arenas(Plan& plan) const {
+  const auto use_of = [&](std::size_t device) {
+    return std::ranges::find(plan.memory, plan.devices[device].pool, &MemoryUse::pool);
+  };
   for (std::size_t device = 0; device < plan.devices.size(); ++device) {
     const std::uint64_t arena = lent_->arena_bytes[device];
-    const Plan::PlannedDevice& its = plan.devices[device];
+    const std::uint64_t own = plan.devices[device].arena_bytes;
+    if (arena != 0 && (own > arena || use_of(device)->total() - own + arena > set_.budgets[device])) return false;
+  }
+  for (std::size_t device = 0; device < plan.devices.size(); ++device) {
+    const std::uint64_t arena = lent_->arena_bytes[device];
     if (arena == 0) continue;
-    const auto use = std::ranges::find(plan.memory, its.pool, &MemoryUse::pool);
-    if (its.arena_bytes > arena || use->total() - its.arena_bytes + arena > set_.budgets[device]) return false;
+    use_of(device)->value_bytes += arena - plan.devices[device].arena_bytes;
+    plan.devices[device].arena_bytes = arena;
   }
   return true;
 }
 
 // Plans a step of a prompt with the weights placed as in `one`.
-Result<Plan> StepPlanner::prompt_with(const PlannedGraph& one, Bucket bucket) {
+Result<StepPlanner::Step> StepPlanner::prompt_with(const PlannedGraph& one, Bucket bucket) {
   if (bucket.pieces == 1) bucket = BucketPlanner::bucket_for(bucket);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(bucket));
   SHUNT_TRY_ASSIGN(PlannedGraph step, with_weights_of(one, bucket, std::move(graph)));
-  return std::move(step.plan);
+  return Step{.bucket = bucket, .planned = std::move(step)};
 }
 
-// Gives the arenas of devices with budgets all memory that weights, state and scratch of two steps leave them.
-void StepPlanner::set_arenas(const Plan& prompt, const PlannedGraph& repeated) {
+// Gives the arenas of devices with budgets all memory that weights, state and scratch of three steps leave them.
+void StepPlanner::set_arenas(const Plan& long_step, const Predicted& predicted) {
+  const Graph& graph = predicted.repeated.graph;
   lent_->arena_bytes.assign(set_.devices.size(), 0);
   for (std::uint32_t device = 0; device < set_.devices.size(); ++device) {
     const DeviceInfo& info = set_.devices[device]->info();
     if (info.memory_pool == kHostPool || set_.budgets[device] == kNoBudget) continue;
-    std::uint64_t others = std::max(prompt.devices[device].scratch_bytes, repeated.plan.devices[device].scratch_bytes);
+    std::uint64_t others = 0;
+    for (const Plan* plan : {&long_step, &predicted.prompt.planned.plan, &predicted.repeated.plan})
+      others = std::max(others, plan->devices[device].scratch_bytes);
     for (TensorId tensor = 0; tensor < lent_->homes.size(); ++tensor) {
-      const Operand& operand = repeated.graph.tensor(tensor).operand;
+      const Operand& operand = graph.tensor(tensor).operand;
       if (lent_->homes[tensor] == device || (lent_->homes[tensor] != shunt::kNone && is_small_weight(operand)))
         others += operand.span_bytes();
     }

@@ -83,9 +83,13 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] std::vector<std::uint32_t> homes_of_state(const Graph& graph) const;
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
+  struct Step {
+    Bucket bucket{.tokens = 0};  // no tokens: not planned
+    PlannedGraph planned;
+  };
   // A prompt of the usual step, the tokens of the answer after it, and the time of both.
   struct Predicted {
-    Plan prompt;
+    Step prompt;
     PlannedGraph repeated;
     double us = 0;
   };
@@ -104,11 +108,11 @@ class StepPlanner final : public BucketPlanner {
     double share = 1;
     std::optional<std::string> state_on;
     std::optional<Lent> lent;
-    double score = 0;  // the least is the best; an estimate while `step` is not planned
+    double score = 0;  // the least is the best; an estimate while long_step is not planned
     Predicted predicted;
-    Bucket step{.tokens = 0};  // of long prompts; no tokens: not planned
+    Step long_step;
   };
-  [[nodiscard]] Result<Plan> prompt_with(const PlannedGraph& one, Bucket bucket);
+  [[nodiscard]] Result<Step> prompt_with(const PlannedGraph& one, Bucket bucket);
   [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
   [[nodiscard]] Choice* best_of(std::vector<Choice>& choices);
   [[nodiscard]] double score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const;
@@ -118,8 +122,8 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] double link_us(const PlannedGraph& one) const;
   [[nodiscard]] std::optional<std::uint32_t> host_device() const;
   [[nodiscard]] const std::string& id_of(std::uint32_t device) const { return set_.devices[device]->info().id; }
-  [[nodiscard]] bool fits_arenas(const Plan& plan) const;
-  void set_arenas(const Plan& prompt, const PlannedGraph& repeated);
+  [[nodiscard]] bool take_arenas(Plan& plan) const;
+  void set_arenas(const Plan& long_step, const Predicted& predicted);
 
   const Model& model_;
   const DeviceSnapshot devices_;
@@ -133,6 +137,7 @@ class StepPlanner final : public BucketPlanner {
   double share_ = 1;                     // share of the devices' budgets that one_token_ was planned with
   std::optional<std::string> state_on_;  // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
+  std::vector<Step> chosen_;       // steps that were planned when places were chosen, but of one token
   Bucket long_step_{.tokens = 0};  // of long prompts; no tokens: not chosen yet
 };
 

@@ -147,8 +147,9 @@ Scheduled schedule_in_windows(const PlanRequest& request, PlanProblem& problem, 
   return scheduled;
 }
 
-// Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Errors:
-// as make_plan().
+// Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Arenas
+// that are given are for the fastest placement: what fits them otherwise may take hundreds of times as long. Errors: as
+// make_plan().
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
   std::optional<Plan> best;
   double wanted_us = 0;
@@ -159,7 +160,7 @@ Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& proble
     if (attempt == 1) wanted_us = kNotSlower * us;
     if (plan && (!best || plan->predicted_us < best->predicted_us)) best = std::move(plan);
     if (best && (!over || best->predicted_us <= wanted_us)) return *std::move(best);
-    if (attempt == kBudgetAttempts || given_places(where) != nullptr)
+    if (attempt == kBudgetAttempts || given_places(where) != nullptr || !request.arena_bytes.empty())
       return best ? Result<Plan>(*std::move(best)) : too_little(*over);
     std::vector<std::uint64_t> budgets = problem.budget_bytes;
     for (std::size_t device = 0; device < budgets.size(); ++device) {

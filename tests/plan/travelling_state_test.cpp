@@ -40,12 +40,12 @@ Graph attention_over_caches() {
   return *std::move(builder).finish();
 }
 
-// All state has its home on the processor.
-PlanRequest request_for(const Graph& graph, const SimulatedMachine& machine) {
+// All state has its home on one device.
+PlanRequest request_for(const Graph& graph, const SimulatedMachine& machine, std::uint32_t home = 0) {
   Search search{.margin = 0.0};
   for (TensorId tensor = 0; tensor < graph.tensors().size(); ++tensor) {
     const TensorInfo& info = graph.tensor(tensor);
-    search.homes.push_back(info.operand.kind == TensorKind::state && info.base == tensor ? 0 : kNone);
+    search.homes.push_back(info.operand.kind == TensorKind::state && info.base == tensor ? home : kNone);
   }
   return {.graph = &graph, .devices = machine.devices, .where = std::move(search), .state_travels = true};
 }
@@ -89,6 +89,23 @@ TEST(TravellingState, StaysWhereTheLinkIsSlowOrItMayNotTravel) {
     EXPECT_TRUE(copies_of_state(*plan).empty());
     EXPECT_EQ(plan->decisions.back().device, 0U);
   }
+}
+
+// On the processor, which would fit, it takes a hundred times as long.
+TEST(TravellingState, LeavesNoGpuWhoseGivenArenaIsTooSmall) {
+  const Graph graph = attention_over_caches();
+  const SimulatedMachine machine(processor_and_gpu(1e10));
+  PlanRequest request = request_for(graph, machine, 1);
+  const auto plan = make_plan(request);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_TRUE(std::ranges::all_of(plan->decisions, [](const Decision& each) { return each.device == 1; }));
+  request.arena_bytes = {0, plan->devices[1].arena_bytes};
+  request.budget_bytes = {kNoBudget, 4 * kStateBytes};
+  EXPECT_TRUE(make_plan(request).has_value());
+  request.arena_bytes[1] /= 2;
+  const auto smaller = make_plan(request);
+  ASSERT_FALSE(smaller.has_value());
+  EXPECT_EQ(smaller.error().code, Code::out_of_memory);
 }
 
 TEST(TravellingState, IsCheckedToBeTheNewestAndToReturn) {
