@@ -364,7 +364,7 @@ class Scheduler {
     for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
     std::vector<OpCall> calls;
     for (const UnitCall& unit : units) calls.push_back(unit.call());
-    const Support support = problem_.devices[step.device]->supports(calls);
+    const Support& support = problem_.cost_cache->of_program(calls, step.device);
     Plan::PlannedDevice& device = plan_.devices[step.device];
     const std::uint64_t shared = std::max(device.shared_scratch_bytes, support.shared_scratch_bytes);
     device.scratch_bytes += support.scratch_bytes - support.shared_scratch_bytes;

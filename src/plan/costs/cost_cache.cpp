@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace shunt {
 namespace {
@@ -33,6 +35,14 @@ const OpCost& CostCache::of(const OpCall& call, std::uint32_t device) {
       std::ranges::find_if(alike, [&](const auto& entry) { return entry->attributes == *call.attributes; });
   if (known != alike.end()) return (*known)->cost;
   return alike.emplace_back(std::make_unique<Entry>(*call.attributes, ask(call, device)))->cost;
+}
+
+const Support& CostCache::of_program(std::span<const OpCall> calls, std::uint32_t device) {
+  Key key;
+  for (const OpCall& call : calls) key.push_back(std::bit_cast<std::uintptr_t>(&of(call, device)));
+  const auto [program, is_new] = programs_.try_emplace(std::move(key));
+  if (is_new) program->second = devices_[device]->supports(calls);
+  return program->second;
 }
 
 OpCost CostCache::ask(const OpCall& call, std::uint32_t device) const {

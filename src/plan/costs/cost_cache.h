@@ -26,9 +26,12 @@ class CostCache {
 
   // The reference is valid as long as the cache.
   [[nodiscard]] const OpCost& of(const OpCall& call, std::uint32_t device);
+  // Returns what the device says of a program of these ops. REQUIRES: it supports each.
+  [[nodiscard]] const Support& of_program(std::span<const OpCall> calls, std::uint32_t device);
 
  private:
-  using Key = std::vector<std::uint64_t>;  // the op, the device, and everything about its operands
+  // The op, the device, and everything about its operands; or, of a program, the addresses of its ops' costs.
+  using Key = std::vector<std::uint64_t>;
   struct HashOfKey {
     [[nodiscard]] std::size_t operator()(const Key& key) const;
   };
@@ -42,6 +45,7 @@ class CostCache {
   std::span<Device* const> devices_;
   std::span<const DeviceCost> costs_;
   std::unordered_map<Key, std::vector<std::unique_ptr<Entry>>, HashOfKey> entries_;
+  std::unordered_map<Key, Support, HashOfKey> programs_;
   Key key_;  // of the call being looked up
 };
 
