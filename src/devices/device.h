@@ -147,6 +147,7 @@ class Device {
   // Free memory of the pool now, in bytes; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::uint64_t> memory_available() const = 0;
   [[nodiscard]] virtual PeakRates peak() const { return {}; }
+  // Several threads may ask this and layout_for() at a time.
   [[nodiscard]] virtual Support supports(std::span<const OpCall> run) const = 0;
   // Returns the layout in which the device reads a weight fastest that is an input of the call. Its programs take that
   // one and rows, but all weights of a call in the same. REQUIRES: supports() accepted the call.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -28,26 +26,10 @@ constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
 // Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
-// The weight of long prompts: if they take half the time, all else may take 1.15 times as long.
-constexpr double kLongPrompts = 0.2;
-// How much better it must be to have all state in the host's memory: tokens cross between devices in each layer then,
-// which takes longer than predicted.
-constexpr double kStateOnHost = 1.1;
-// Shares of a device's memory that may be left free for weights that are copied, and parts of the weights there whose
-// memory may be lent to prompts.
-constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
-constexpr double kFewRooms[] = {0.125, 0.25};
-constexpr double kNothing[] = {0};
-constexpr double kParts[] = {0.125, 0.25, 0.5};
-constexpr double kUsualPart[] = {0.25};
-// The tokens of a piece of a longer step: enough for the rates of matrix units. The fewer, the less memory.
-constexpr std::uint32_t kPieceTokens = 512;
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
-// A step has twice as many tokens if that saves this share of their time, and takes no longer than
-// kLongestPromptStepUs, for the sake of progress.
+// A step has twice as many tokens if that saves this share of their time.
 constexpr double kLeastSaved = 0.005;
-constexpr double kLongestPromptStepUs = 4e6;
 
 // Returns the device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*". Nodes before the
 // first layer go with it, and nodes after the last layer go with that. REQUIRES: devices > 0.
@@ -75,15 +57,6 @@ void take_share(PlanRequest& request, double share) {
           static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
 }
 
-// Returns whether host memory and that of devices both hold weights.
-bool is_divided(const Plan& plan) {
-  const auto holds_weights = [&](bool host) {
-    return std::ranges::any_of(
-        plan.memory, [&](const MemoryUse& use) { return use.weight_bytes != 0 && (use.pool == kHostPool) == host; });
-  };
-  return holds_weights(true) && holds_weights(false);
-}
-
 // Returns the places of the weights and state of `other`, one per tensor, for the tensors of `graph`.
 std::vector<std::uint32_t> places_in(const Graph& graph, const Graph& other, std::span<const std::uint32_t> places) {
   std::map<std::string_view, std::uint32_t> place_of;
@@ -94,13 +67,6 @@ std::vector<std::uint32_t> places_in(const Graph& graph, const Graph& other, std
     if (const auto place = place_of.find(graph.tensor(tensor).name); place != place_of.end())
       result[tensor] = place->second;
   return result;
-}
-
-// Returns the id of the device with most of the weights, which waits for others most. REQUIRES: is_divided(plan).
-std::string waiting_device(const Plan& plan) {
-  const auto most_weights = std::ranges::max_element(
-      plan.memory, {}, [](const MemoryUse& use) { return use.pool == kHostPool ? 0 : use.weight_bytes; });
-  return std::ranges::find(plan.devices, most_weights->pool, &Plan::PlannedDevice::pool)->id;
 }
 
 }  // namespace
@@ -381,251 +347,12 @@ Result<StepPlanner::Predicted> StepPlanner::predict(const PlannedGraph& one) {
   return Predicted{.prompt = std::move(prompt), .repeated = std::move(repeated), .us = us};
 }
 
-// Returns the CPU device that uses the host's memory pool, if there is one.
-std::optional<std::uint32_t> StepPlanner::host_device() const {
-  const auto host = std::ranges::find_if(set_.devices, [](const Device* each) {
-    return each->info().type == DeviceType::cpu && each->info().memory_pool == kHostPool;
-  });
-  if (host == set_.devices.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(host - set_.devices.begin());
-}
-
-// Returns what a plan lends if it lends a part of the weights that each GPU holds: some of each layer, so that a prompt
-// finds others while it copies them.
-std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, double part) const {
-  const auto pool_of = [](const Device* device) -> std::string_view { return device->info().memory_pool; };
-  const std::optional<std::uint32_t> host = host_device();
-  if (!host) return std::nullopt;
-  const std::uint32_t from = *host;
-  Lent lent{.homes = homes_of(one.plan, one.graph),
-            .from = std::vector<std::uint32_t>(one.graph.tensors().size(), shunt::kNone)};
-  std::vector<const Residence*> held;
-  for (const Residence& residence : one.plan.residences)
-    if (residence.kind == StorageKind::weight && pool_of(set_.devices[residence.device]) != kHostPool &&
-        set_.budgets[residence.device] != kNoBudget)
-      held.push_back(&residence);
-  std::ranges::stable_sort(held, {}, &Residence::first);
-  const std::vector<Lane> lanes = lanes_of(set_.devices, set_.costs);
-  std::vector<double> owed(set_.devices.size(), 0);  // bytes
-  for (auto next = held.begin(); next != held.end();) {
-    // A unit finds all of its weights, or none.
-    const auto end = std::find_if(next, held.end(), [&](const Residence* each) {
-      return each->first != (*next)->first || each->device != (*next)->device;
-    });
-    const std::uint32_t device = (*next)->device;
-    double bytes = 0;
-    for (auto each = next; each != end; ++each) bytes += static_cast<double>((*each)->bytes);
-    owed[device] += part * bytes;
-    const bool lends = 2 * owed[device] >= bytes;
-    if (lends) owed[device] -= bytes;
-    for (; next != end; ++next) {
-      if (!lends) continue;
-      lent.homes[(*next)->tensor] = from;
-      lent.from[(*next)->tensor] = from;
-      lent.return_us += predict_copy(lanes[from], lanes[device], (*next)->bytes, Copied::weight).us;
-    }
-  }
-  return lent;
-}
-
-// Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and all state or
-// none, so that it need not wait for others in between; or lends the memory of some weights to prompts. Weighs the time
-// of a prompt and an answer, and that of long prompts.
-PlannedGraph StepPlanner::balanced(PlannedGraph one) {
-  if (options_.strategy != Strategy::automatic || !is_divided(one.plan)) return one;
-  const double most = share_;
-  const bool lends = options_.max_sequences == 1;
-  const std::string waiting = waiting_device(one.plan);
-  const std::optional<std::uint32_t> host = host_device();
-  std::vector<Choice> choices;
-  const auto add = [&](PlannedGraph planned, double share) {
-    if (auto choice = choice_of(std::move(planned), share)) choices.push_back(*std::move(choice));
-  };
-  const auto consider = [&](const std::optional<std::string>& state_on, double share,
-                            std::span<const double> lent_parts) {
-    state_on_ = state_on;
-    const Result<PlannedGraph> other = plan_one_token(share);
-    if (!other) return;
-    for (const double part : lent_parts) {
-      if (part > 0) lent_ = lend(*other, part);
-      add(*other, share);
-      lent_.reset();
-    }
-  };
-  add(one, most);
-  for (const double room : kFewRooms) consider(std::nullopt, most * (1 - room), kNothing);
-  for (const double room : kRooms) {
-    consider(waiting, most * (1 - room), kNothing);
-    if (lends) consider(waiting, 1 - room, kParts);
-    if (host)
-      consider(id_of(*host), lends ? 1 - room : most * (1 - room),
-               lends ? std::span<const double>(kUsualPart) : kNothing);
-  }
-  Choice* const best = best_of(choices);
-  state_on_ = std::nullopt;
-  if (best == nullptr) return one;
-  share_ = best->share;
-  state_on_ = std::move(best->state_on);
-  lent_ = std::move(best->lent);
-  long_step_ = best->long_step.bucket;
-  // Planned again, with arenas that are given now, they might become others.
-  repeated_ = std::move(best->predicted.repeated);
-  chosen_.push_back(std::move(best->predicted.prompt));
-  chosen_.push_back(std::move(best->long_step));
-  return std::move(best->one);
-}
-
-// Returns the choice with the least score; null if no long step has memory. Planning long steps takes longest, so only
-// those of choices are planned that might be the best by their estimates.
-StepPlanner::Choice* StepPlanner::best_of(std::vector<Choice>& choices) {
-  std::ranges::stable_sort(choices, {}, &Choice::score);
-  Choice* best = nullptr;
-  for (Choice& choice : choices) {
-    if (best != nullptr && choice.score >= best->score) break;
-    if (choice.long_step.bucket.tokens == 0) add_long_step(choice);
-    if (choice.long_step.bucket.tokens != 0 && (best == nullptr || choice.score < best->score)) best = &choice;
-  }
-  return best;
-}
-
-double StepPlanner::score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const {
-  const std::optional<std::uint32_t> host = host_device();
-  return us * std::pow(us_per_token, kLongPrompts) * (host && state_on == id_of(*host) ? kStateOnHost : 1);
-}
-
-// Scores what `one` makes of the usual step of a prompt and of an answer, as if long prompts took no longer than their
-// arithmetic, and the link for their weights, need. Returns nothing if there is no memory.
-std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, double share) {
-  Result<Predicted> predicted = predict(one);
-  if (!predicted) return std::nullopt;
-  const double usual = std::min(usual_step(options_), context_);
-  const Plan& prompt = predicted->prompt.planned.plan;
-  const double least_us =
-      std::min(std::max(prompt.bound_us / usual, link_us(one) / longest_step()), prompt.predicted_us / usual);
-  return Choice{.one = std::move(one),
-                .share = share,
-                .state_on = state_on_,
-                .lent = lent_,
-                .score = score_of(state_on_, predicted->us, least_us),
-                .predicted = *std::move(predicted)};
-}
-
-// Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. If there is no
-// memory for the values of all those tokens beside travelling weights, also one in pieces. Leaves no step if there is
-// no memory for any.
-void StepPlanner::add_long_step(Choice& choice) {
-  lent_ = choice.lent;
-  std::vector<Step> steps;  // each faster than those before
-  const auto us_per_token = [](const Step& step) { return step.planned.plan.predicted_us / step.bucket.tokens; };
-  // Returns whether to go on with fewer tokens.
-  const auto attempt = [&](Result<Step> step) {
-    const bool is_too_long = step && step->planned.plan.predicted_us > kLongestPromptStepUs;
-    if (!step || (is_too_long && step->bucket.tokens > usual_step(options_))) return true;
-    if (!steps.empty() && us_per_token(*step) > us_per_token(steps.back())) return false;
-    steps.push_back(*std::move(step));
-    return true;
-  };
-  const std::uint32_t usual = std::min(usual_step(options_), context_);
-  const std::uint32_t most = longest_step();
-  const auto planned = [&](std::uint32_t tokens) {
-    return tokens == usual ? choice.predicted.prompt : prompt_with(choice.one, {.tokens = tokens});
-  };
-  std::uint32_t tokens = most;
-  while (attempt(planned(tokens)) && tokens / 2 >= usual) tokens /= 2;
-  const bool is_largest = !steps.empty() && steps.back().bucket.tokens >= most;
-  if (!is_largest && most > kPieceTokens && most % kPieceTokens == 0)
-    attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens}));
-  choice.score = std::numeric_limits<double>::infinity();
-  for (; !steps.empty() && choice.long_step.bucket.tokens == 0; steps.pop_back()) {
-    Step& step = steps.back();
-    Predicted predicted = choice.predicted;
-    if (lent_) {
-      set_arenas(step.planned.plan, predicted);
-      if (!take_arenas(step.planned.plan)) {
-        Result<Step> within = prompt_with(choice.one, step.bucket);
-        if (!within) continue;
-        step = *std::move(within);
-      }
-      if (!take_arenas(predicted.prompt.planned.plan) || !take_arenas(predicted.repeated.plan)) {
-        Result<Predicted> again = predict(choice.one);
-        if (!again) continue;
-        predicted = *std::move(again);
-      }
-    }
-    choice.score = score_of(choice.state_on, predicted.us, us_per_token(step));
-    choice.predicted = std::move(predicted);
-    choice.long_step = std::move(step);
-  }
-  choice.lent = std::exchange(lent_, std::nullopt);
-}
-
-// The tokens of the longest step that is tried for long prompts.
-std::uint32_t StepPlanner::longest_step() const {
-  std::uint32_t most = std::min(usual_step(options_), context_);
-  while (options_.max_batch_tokens == 0 && most < kMostStepTokens && 2 * most <= context_) most *= 2;
-  return most;
-}
-
-// Predicts how long the fastest link takes for all weights in the host's memory.
-double StepPlanner::link_us(const PlannedGraph& one) const {
-  const std::vector<std::uint32_t> homes = lent_ ? lent_->homes : homes_of(one.plan, one.graph);
-  double bytes_per_s = 0;
-  for (const Lane& lane : lanes_of(set_.devices, set_.costs))
-    bytes_per_s = std::max(bytes_per_s, lane.weights_from_host.bytes_per_s);
-  double bytes = 0;
-  for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
-    if (homes[tensor] != shunt::kNone && one.graph.tensor(tensor).operand.kind == TensorKind::weight &&
-        set_.devices[homes[tensor]]->info().memory_pool == kHostPool)
-      bytes += static_cast<double>(one.graph.tensor(tensor).operand.span_bytes());
-  return bytes_per_s > 0 ? 1e6 * bytes / bytes_per_s : 0;
-}
-
-// Gives a plan the arenas that its steps share. Returns false, and changes nothing, if it does not fit them.
-bool StepPlanner::take_arenas(Plan& plan) const {
-  const auto use_of = [&](std::size_t device) {
-    return std::ranges::find(plan.memory, plan.devices[device].pool, &MemoryUse::pool);
-  };
-  for (std::size_t device = 0; device < plan.devices.size(); ++device) {
-    const std::uint64_t arena = lent_->arena_bytes[device];
-    const std::uint64_t own = plan.devices[device].arena_bytes;
-    if (arena != 0 && (own > arena || use_of(device)->total() - own + arena > set_.budgets[device])) return false;
-  }
-  for (std::size_t device = 0; device < plan.devices.size(); ++device) {
-    const std::uint64_t arena = lent_->arena_bytes[device];
-    if (arena == 0) continue;
-    use_of(device)->value_bytes += arena - plan.devices[device].arena_bytes;
-    plan.devices[device].arena_bytes = arena;
-  }
-  return true;
-}
-
 // Plans a step of a prompt with the weights placed as in `one`.
 Result<StepPlanner::Step> StepPlanner::prompt_with(const PlannedGraph& one, Bucket bucket) {
   if (bucket.pieces == 1) bucket = BucketPlanner::bucket_for(bucket);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(bucket));
   SHUNT_TRY_ASSIGN(PlannedGraph step, with_weights_of(one, bucket, std::move(graph)));
   return Step{.bucket = bucket, .planned = std::move(step)};
-}
-
-// Gives the arenas of devices with budgets all memory that weights, state and scratch of three steps leave them.
-void StepPlanner::set_arenas(const Plan& long_step, const Predicted& predicted) {
-  const Graph& graph = predicted.repeated.graph;
-  lent_->arena_bytes.assign(set_.devices.size(), 0);
-  for (std::uint32_t device = 0; device < set_.devices.size(); ++device) {
-    const DeviceInfo& info = set_.devices[device]->info();
-    if (info.memory_pool == kHostPool || set_.budgets[device] == kNoBudget) continue;
-    std::uint64_t others = 0;
-    for (const Plan* plan : {&long_step, &predicted.prompt.planned.plan, &predicted.repeated.plan})
-      others = std::max(others, plan->devices[device].scratch_bytes);
-    for (TensorId tensor = 0; tensor < lent_->homes.size(); ++tensor) {
-      const Operand& operand = graph.tensor(tensor).operand;
-      if (lent_->homes[tensor] == device || (lent_->homes[tensor] != shunt::kNone && is_small_weight(operand)))
-        others += operand.span_bytes();
-    }
-    const std::uint64_t left =
-        std::min(set_.budgets[device] - std::min(set_.budgets[device], others), info.largest_binding_bytes);
-    lent_->arena_bytes[device] = std::max(left / info.alignment_bytes, std::uint64_t{1}) * info.alignment_bytes;
-  }
 }
 
 }  // namespace shunt::models

@@ -25,6 +25,10 @@ namespace shunt::models {
 
 // Tokens per page of the cache.
 inline constexpr std::uint32_t kPageTokens = 32;
+// Tokens of a piece of a longer step: enough for the rates of matrix units. The fewer, the less memory.
+inline constexpr std::uint32_t kPieceTokens = 512;
+// The longest that a step of a long prompt may take, for the sake of progress.
+inline constexpr double kLongestPromptStepUs = 4e6;
 
 // Pages for one sequence of that many tokens.
 [[nodiscard]] constexpr std::uint32_t pages_of(std::uint32_t tokens) {
@@ -69,6 +73,15 @@ class StepPlanner final : public BucketPlanner {
 
  private:
   [[nodiscard]] PlanRequest request_for(const Graph& graph, std::vector<std::uint32_t> homes = {});
+  // For a thread of its own: with the same devices, options and row splits.
+  StepPlanner(const StepPlanner& other)
+      : model_(other.model_),
+        devices_(other.devices_),
+        set_(devices_.set()),
+        cost_cache_(set_.devices, set_.costs),
+        options_(other.options_),
+        context_(other.context_),
+        splits_(other.splits_) {}
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
   // Whether steps of one token are planned first, and where their weights are decides about all others.
   [[nodiscard]] bool has_choice() const { return options_.strategy != Strategy::layers && set_.devices.size() != 1; }
@@ -108,13 +121,23 @@ class StepPlanner final : public BucketPlanner {
     double share = 1;
     std::optional<std::string> state_on;
     std::optional<Lent> lent;
-    double score = 0;  // the least is the best; an estimate while long_step is not planned
+    double estimate = 0;          // of the score
+    std::optional<double> score;  // the least is the best; nothing: long_step is not planned
     Predicted predicted;
     Step long_step;
   };
+  // Choices that keep weights of one token's step in a share of the memory.
+  struct Trial {
+    std::optional<std::string> state_on;
+    double share = 1;
+    std::span<const double> lent_parts;
+  };
+  class Team;
   [[nodiscard]] Result<Step> prompt_with(const PlannedGraph& one, Bucket bucket);
+  // Works in step_choices.cpp.
   [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
-  [[nodiscard]] Choice* best_of(std::vector<Choice>& choices);
+  [[nodiscard]] std::vector<Choice> choices_of(const Trial& trial);
+  [[nodiscard]] static Choice* best_of(std::vector<Choice>& choices, Team& team);
   [[nodiscard]] double score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const;
   [[nodiscard]] std::optional<Choice> choice_of(PlannedGraph one, double share);
   void add_long_step(Choice& choice);
