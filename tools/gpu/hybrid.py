@@ -7,11 +7,13 @@ hybrid.py SHUNT [--rival llama.cpp=FOLDER] [--models 8b:Q4_K_M] [--gpu vulkan:0]
 
 Plans may use GPU memory for these parts of the model's weights, in which Shunt's cache must find place as well. The rival,
 whose FOLDER has llama-bench, gets as many layers as these bytes hold (-ngl), or all layers and as many layers' experts
-(-ncmoe), with memory for its cache beside them. Both take turns in each round; figures are medians over the rounds.
+(-ncmoe), with memory beside them for its cache and for the values of a whole prompt, which it reads in one batch. Both
+take turns in each round; figures are medians over the rounds.
 `of the bound` is the share that `shunt bench hybrid` gives. Needs only Python 3 and the programs.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -51,7 +53,8 @@ class Weights:
 
 def by_rival(folder: str, file: str, prompt: int, generate: int, given: list[str]) -> dict[str, float]:
     bench = str(pathlib.Path(folder) / "llama-bench")
-    rows = json.loads(run(bench, "-m", file, *given, "-fa", "1", "-p", str(prompt), "-n", str(generate), "-r", "1", "-o", "json"))
+    rows = json.loads(run(bench, "-m", file, *given, "-fa", "1", "-t", str(os.cpu_count()), "-b", str(prompt), "-ub", str(prompt),
+                          "-p", str(prompt), "-n", str(generate), "-r", "1", "-o", "json"))
     return {"prompt" if row["n_gen"] == 0 else "generation": row["avg_ts"] for row in rows}
 
 
