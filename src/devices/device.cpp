@@ -28,7 +28,8 @@ Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, 
 
 Result<std::unique_ptr<Upload>> Device::upload() { return upload_by_writing(*this); }
 
-Result<std::shared_ptr<const void>> Device::pin_host(std::span<const std::byte>, std::shared_ptr<const void>) {
+Result<std::shared_ptr<const void>> Device::pin_host(std::span<const std::byte>, HostAccess,
+                                                     std::shared_ptr<const void>) {
   return fail(Code::unsupported, fmt::format("{} has no way to pin the host's memory", info().id));
 }
 

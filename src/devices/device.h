@@ -51,6 +51,8 @@ struct Support {
 };
 
 enum class BufferUse : std::uint8_t { values, weights, state };
+// What a device does with the host's memory by itself.
+enum class HostAccess : std::uint8_t { reads, reads_and_writes };
 
 // Memory of one device, freed with the object. REQUIRES: submissions that use it have ended before it is destroyed.
 class Buffer {
@@ -173,10 +175,11 @@ class Device {
   // through the host instead.
   [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to);
 
-  // Has the device read so much host memory by itself while weights are copied from it, as long as the result lives.
-  // Copies are right without, but slower. The device holds `owner` as in import_host(). Errors: unsupported (the
-  // default); those of the driver.
+  // Has the device access so much host memory by itself in copy_weight(), and in read() if it may write there, as long
+  // as the result lives. Copies are right without, but slower. The device holds `owner` as in import_host(). Errors:
+  // unsupported (the default); those of the driver.
   [[nodiscard]] virtual Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+                                                                     HostAccess access,
                                                                      std::shared_ptr<const void> owner);
   // Copies rows of a weight to where a step reads them, laid out as `to` says. It may pass submissions that have not
   // ended, so these must not use that place. The default is copy_from_peer(), for devices that read rows.

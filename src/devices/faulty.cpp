@@ -97,9 +97,9 @@ class FaultyDevice final : public Device {
     return transfer([&] { return real_->copy_from_peer(faulty == nullptr ? peer : *faulty->real_, from, to); });
   }
 
-  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory, HostAccess access,
                                                              std::shared_ptr<const void> owner) override {
-    return real_->pin_host(memory, std::move(owner));
+    return real_->pin_host(memory, access, std::move(owner));
   }
   [[nodiscard]] bool runs_in_order() const override { return real_->runs_in_order(); }
   void prefetch(const Program& next) override { real_->prefetch(static_cast<const FaultyProgram&>(next).real()); }

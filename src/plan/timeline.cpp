@@ -17,6 +17,11 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
   return static_cast<std::uint32_t>(known.size() - 1);
 }
 
+// What is pinned leaves as fast as it comes.
+const LinkRates& link_to_host(const Lane& from, Copied what) {
+  return what == Copied::state && from.pins_memory ? from.weights_from_host : from.to_host;
+}
+
 const LinkRates& link_from_host(const Lane& to, Copied what) {
   return what == Copied::value ? to.from_host : to.weights_from_host;
 }
@@ -40,6 +45,7 @@ std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const Dev
                      .weights_from_host = costs[device].weights_to_device(),
                      .reads_beside_weights = costs[device].reads_beside_weights(),
                      .weights_beside_reads = costs[device].weights_beside_reads(),
+                     .pins_memory = costs[device].pins_memory(),
                      .links_to_peers = info.links_to_peers && info.memory_pool != kHostPool,
                      .one_way_at_a_time = costs[device].one_way_at_a_time()});
   }
@@ -74,14 +80,17 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }
 
-Copied priced_as(const Lane& from, Copied what) { return from.to_host.bytes_per_s == 0 ? what : Copied::value; }
+Copied priced_as(const Lane& from, Copied what) {
+  return what == Copied::state || from.to_host.bytes_per_s == 0 ? what : Copied::value;
+}
 
 Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes, Copied what) {
   if (from.pool == to.pool) return {};
   const LinkRates& link = link_from_host(to, priced_as(from, what));
-  const double down = goes_through_host(from, to) ? from.to_host.copy_us(bytes) : 0;
+  const LinkRates& link_down = link_to_host(from, what);
+  const double down = goes_through_host(from, to) ? link_down.copy_us(bytes) : 0;
   const double up = link.copy_us(bytes);
-  return {.us = down + up, .uncertainty_us = down * from.to_host.spread + up * link.spread};
+  return {.us = down + up, .uncertainty_us = down * link_down.spread + up * link.spread};
 }
 
 bool is_brief(const Lane& from, const Lane& to, std::uint64_t bytes) {
@@ -139,8 +148,8 @@ Span Timeline::copy(const LinkRates& link, std::uint64_t bytes, double ready_us,
   return {start, link_free};
 }
 
-Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us) {
-  return copy(lanes_[from].to_host, bytes, ready_us, from_free_[from]);
+Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us, Copied what) {
+  return copy(link_to_host(lanes_[from], what), bytes, ready_us, from_free_[from]);
 }
 
 Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what) {

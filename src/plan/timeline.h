@@ -26,6 +26,7 @@ struct Lane {
   LinkRates weights_from_host;
   double reads_beside_weights = 1;  // the share of its rate at which the processor reads memory meanwhile
   double weights_beside_reads = 1;  // and that at which they then travel
+  bool pins_memory = false;         // whether weights and state are copied from where they are
   bool links_to_peers = false;
   bool one_way_at_a_time = false;  // its copies to and from the host wait for each other
   // Weights copied to it for a step come in batches of at most this size, so that computing begins before all have
@@ -86,7 +87,7 @@ class Timeline {
   // Adds a copy between two pools, by way of the host if they have no direct link.
   Span transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us);
   // The two halves of such a copy, for callers that let others begin in between.
-  Span to_host(std::uint32_t from, std::uint64_t bytes, double ready_us);
+  Span to_host(std::uint32_t from, std::uint64_t bytes, double ready_us, Copied what = Copied::value);
   Span from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what = Copied::value);
 
   [[nodiscard]] double free_us(std::uint32_t device) const { return resource_free_[lanes_[device].resource]; }

@@ -24,6 +24,9 @@ constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
 // The most bytes of an input that are kept to compare them with the next ones.
 constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 20U;
 
+// Memory of state is pinned in pieces of so much.
+constexpr std::uint64_t kPinnedPieceBytes = std::uint64_t{4} << 20U;
+
 // Timing ops one by one makes a GPU's run half as long again, and more if each op is waited for.
 constexpr std::uint32_t kRunsPerProfile = 32;
 
@@ -233,17 +236,34 @@ std::pair<Binding, Binding> Executable::ends_of(const Transfer& transfer) const 
   return ends;
 }
 
-// Not before the step first runs: by then threads have brought the pages into memory, which takes a driver longer.
-void Executable::pin_source(std::uint32_t number) {
-  if (pinned_[number]) return;
-  pinned_[number].emplace();
+// Not before the step first runs: by then threads have brought the pages of a weight into memory, which takes a driver
+// longer. Of state only what was in use, which grows.
+void Executable::pin_host_of(std::uint32_t number) {
   const Transfer& transfer = plan_.steps[number].transfer;
-  const Binding source = binding_of(transfer.tensor, transfer.from);
-  const auto owner = std::ranges::find(weights_, source.buffer, &std::shared_ptr<Buffer>::get);
-  const std::span<const std::byte> host = source.buffer->host();
-  if (owner == weights_.end() || host.empty()) return;
-  if (auto pinned = devices_[transfer.to]->pin_host(host.subspan(source.offset, source.bytes), *owner))
-    pinned_[number] = std::move(*pinned);
+  PinnedMemory& pinned = pinned_[number];
+  const bool is_state = transfer.copied == Copied::state;
+  const bool returns = is_state && devices_[transfer.to]->info().memory_pool == kHostPool;
+  const Binding whole = binding_of(transfer.tensor, returns ? transfer.to : transfer.from);
+  const std::span<const std::byte> host = whole.buffer->host();
+  if (host.empty() || pinned.tried_bytes == whole.bytes) return;
+  std::uint64_t bytes = whole.bytes;
+  std::shared_ptr<const void> owner;
+  if (is_state) {
+    const auto [source, target] = ends_of(transfer);
+    const Binding& used = returns ? target : source;
+    const std::uint64_t pieces = (used.offset + used.bytes - whole.offset + kPinnedPieceBytes - 1) / kPinnedPieceBytes;
+    bytes = std::min(bytes, pieces * kPinnedPieceBytes);
+    owner = context_.state->find(graph_.tensor(graph_.tensor(transfer.tensor).base).name);
+  } else if (const auto weight = std::ranges::find(weights_, whole.buffer, &std::shared_ptr<Buffer>::get);
+             weight != weights_.end()) {
+    owner = *weight;
+  }
+  if (owner == nullptr || bytes <= pinned.tried_bytes) return;
+  pinned.tried_bytes = bytes;
+  if (auto held = devices_[returns ? transfer.from : transfer.to]->pin_host(
+          host.subspan(whole.offset, bytes), is_state ? HostAccess::reads_and_writes : HostAccess::reads,
+          std::move(owner)))
+    pinned.held = std::move(*held);
 }
 
 std::vector<Binding> Executable::results_of(const Step& step) const {

@@ -140,8 +140,8 @@ class Executable {
                     const Status& right) const;
   // `predicted_us`: 0 if the run was not one as predicted.
   void record_run(std::uint32_t step, std::uint64_t start_ns, double predicted_us, const Status& status) const;
-  // Has the device of a transfer read the weight's memory by itself from now on, if it can.
-  void pin_source(std::uint32_t step);
+  // Has the device of a transfer access the host's memory of the weight or state by itself from now on, if it can.
+  void pin_host_of(std::uint32_t step);
   // Returns the graph's outputs that a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
   // Returns the source and the target of a transfer: all of a tensor, or of a state what is in use.
@@ -160,8 +160,11 @@ class Executable {
   std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; for copies by way of the host, once needed
-  // One per step: the memory of the weight that it copies, null if it cannot be pinned. Empty: that was not tried yet.
-  std::vector<std::optional<std::shared_ptr<const void>>> pinned_;
+  struct PinnedMemory {
+    std::shared_ptr<const void> held;  // null: it cannot be pinned
+    std::uint64_t tried_bytes = 0;
+  };
+  std::vector<PinnedMemory> pinned_;           // one per step: of the weight or state that it copies
   std::vector<bool> reads_in_order_;           // one per step
   std::vector<double> actual_us_;              // one per step
   std::vector<trace::Label> transfer_labels_;  // one per step, 0 for compute

@@ -198,6 +198,7 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   Device& to = *executable_.devices_[transfer.to];
   const auto [source, target] = executable_.ends_of(transfer);
   if (source.bytes == 0) return Event(Status());
+  if (transfer.copied != Copied::value) executable_.pin_host_of(number);
   switch (phase) {
     case Phase::to_host:
       if (to.info().memory_pool == kHostPool && !target.buffer->host().empty())
@@ -210,7 +211,6 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
       break;
   }
   if (transfer.copied == Copied::value) return to.copy_from_peer(from, source, target);
-  if (transfer.copied == Copied::weight) executable_.pin_source(number);
   const Operand& copied = executable_.graph_.tensor(transfer.tensor).operand;
   return to.copy_weight(from, source, target, {.dtype = copied.dtype, .columns = copied.shape.columns()});
 }

@@ -21,6 +21,11 @@ Result<Binding> StateStore::acquire(const TensorInfo& state, Device& device) {
   return Binding{.buffer = entry.buffer.get(), .offset = 0, .bytes = bytes};
 }
 
+std::shared_ptr<const Buffer> StateStore::find(std::string_view name) const {
+  const auto entry = entries_.find(name);
+  return entry == entries_.end() ? nullptr : entry->second.buffer;
+}
+
 std::uint64_t StateStore::bytes(std::string_view pool) const {
   std::uint64_t sum = 0;
   for (const auto& [name, entry] : entries_)

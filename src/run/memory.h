@@ -19,13 +19,15 @@ class StateStore {
  public:
   // Errors: invalid if the name was acquired with another size or in another pool; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& state, Device& device);
+  // Returns the memory of that name, or null.
+  [[nodiscard]] std::shared_ptr<const Buffer> find(std::string_view name) const;
   // The bytes in a pool; in all pools if it is empty.
   [[nodiscard]] std::uint64_t bytes(std::string_view pool = {}) const;
 
  private:
   struct Entry {
     std::string pool;
-    std::unique_ptr<Buffer> buffer;
+    std::shared_ptr<Buffer> buffer;
   };
   std::map<std::string, Entry, std::less<>> entries_;
 };

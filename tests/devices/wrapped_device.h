@@ -38,9 +38,9 @@ class WrappedDevice : public Device {
   [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
     return inner_.copy_from_peer(peer, from, to);
   }
-  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory, HostAccess access,
                                                              std::shared_ptr<const void> owner) override {
-    return inner_.pin_host(memory, std::move(owner));
+    return inner_.pin_host(memory, access, std::move(owner));
   }
   [[nodiscard]] bool runs_in_order() const override { return inner_.runs_in_order(); }
   void prefetch(const Program& next) override { inner_.prefetch(next); }

@@ -44,7 +44,7 @@ class WeightCopies : public Doubling {
   }
   [[nodiscard]] Event copy(Layout layout) { return copy(layout, 0, content_.size()); }
   [[nodiscard]] Result<std::shared_ptr<const void>> pin(std::uint64_t offset, std::uint64_t bytes) {
-    return device().pin_host(std::span(content_).subspan(offset, bytes), nullptr);
+    return device().pin_host(std::span(content_).subspan(offset, bytes), HostAccess::reads, nullptr);
   }
   // Returns what the device has.
   [[nodiscard]] std::vector<std::byte> came() {

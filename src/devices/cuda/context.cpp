@@ -63,7 +63,8 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   };
   SHUNT_TRY(create(context->stream_, kUsualPriority, "its stream"));
   for (StreamHandle& stream : context->upload_streams_) SHUNT_TRY(create(stream, kHighPriority, "a stream of uploads"));
-  SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of uploads"));
+  SHUNT_TRY(create(context->download_stream_, kHighPriority, "a stream of downloads"));
+  SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of copies"));
   context->has_pool_ =
       call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
   // The driver takes long to set its pool up, 12 ms on one H200, and would while weights are loaded.
@@ -84,6 +85,7 @@ Context::~Context() {
     if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
     for (const StreamHandle stream : upload_streams_)
       if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
+    if (download_stream_ != nullptr) static_cast<void>(call().stream_destroy(download_stream_));
     static_cast<void>(call().stream_destroy(stream_));
   }
   static_cast<void>(call().context_release(device_));
@@ -93,12 +95,12 @@ bool Context::is_idle() const {
   const auto is_busy = [this](StreamHandle stream) {
     return stream != nullptr && call().stream_query(stream) == kNotReady;
   };
-  return !is_busy(stream_) && std::ranges::none_of(upload_streams_, is_busy);
+  return !is_busy(stream_) && !is_busy(download_stream_) && std::ranges::none_of(upload_streams_, is_busy);
 }
 
 Status Context::order(StreamHandle first, StreamHandle second) {
-  SHUNT_TRY(check(call().event_record(ordered_, first), "recording an event of uploads"));
-  return check(call().stream_wait(second, ordered_, 0), "waiting beside uploads");
+  SHUNT_TRY(check(call().event_record(ordered_, first), "recording an event of copies"));
+  return check(call().stream_wait(second, ordered_, 0), "waiting beside copies");
 }
 
 Status Context::delay_uploads_to_new_buffers() {

@@ -1,7 +1,8 @@
 // One device behind a driver: its context, its streams and its memory.
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
-// through one stream, in order; only weights arrive on others beside it, which a thread of its own may be giving work.
+// through one stream, in order; only weights arrive on others beside it, which a thread of its own may be giving work,
+// and bytes leave on one for memory of the host that is pinned.
 // All else is for one thread at a time, which enter() binds to the context.
 #pragma once
 
@@ -40,6 +41,9 @@ class Context : public std::enable_shared_from_this<Context> {
   // Makes all of them wait for buffers that were made since the last call, which the stream clears.
   [[nodiscard]] Status delay_uploads_to_new_buffers();
   void note_new_buffer() { has_new_buffers_ = true; }
+  [[nodiscard]] StreamHandle download_stream() const { return download_stream_; }
+  // Makes that stream wait for what the stream was given so far.
+  [[nodiscard]] Status delay_downloads() { return order(stream_, download_stream_); }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const { return attribute_of(driver(), device_, number); }
   // The properties by which its kernels are chosen.
@@ -93,6 +97,7 @@ class Context : public std::enable_shared_from_this<Context> {
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
   std::array<StreamHandle, kUploadStreams> upload_streams_{};
+  StreamHandle download_stream_ = nullptr;
   EventHandle ordered_ = nullptr;  // of the last order()
   bool has_pool_ = false;
   bool has_new_buffers_ = false;

@@ -176,7 +176,8 @@ class CudaDevice final : public Device {
         kernels_(context_),
         transfer_(context_),
         strips_(context_, kernels_, transfer_),
-        weights_(context_, strips_, transfer_) {}
+        pinned_(context_),
+        weights_(context_, strips_, transfer_, pinned_) {}
   ~CudaDevice() override = default;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -231,6 +232,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
     if (Status status = health_.get().status; !status || to.empty()) return Event(std::move(status));
     context_->enter();
+    if (pinned_.may_write(to)) return download(address_of(from), to);
     Result<Arrival> arrival = transfer_.read(address_of(from), to, settle());
     if (!arrival) return Event(lose("reading", std::move(arrival).error()));
     Event event(this);
@@ -238,11 +240,11 @@ class CudaDevice final : public Device {
     return event;
   }
 
-  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory,
+  [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory, HostAccess access,
                                                              std::shared_ptr<const void> owner) override {
     SHUNT_TRY(health_.get().status);
     context_->enter();
-    return weights_.pin(memory, std::move(owner));
+    return pinned_.pin(memory, access, std::move(owner));
   }
   [[nodiscard]] Event copy_weight(Device& peer, const Binding& from, const Binding& to,
                                   const MatrixRows& rows) override {
@@ -287,10 +289,10 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool runs_in_order() const override { return true; }
 
   bool advance(std::chrono::nanoseconds patience) override {
-    if (pending_.empty() && copies_.empty()) return false;
+    if (pending_.empty() && copies_.empty() && downloads_.empty()) return false;
     context_->enter();
     poll_patiently(patience, [this] {
-      const bool has_copied = complete_first_copy();
+      const bool has_copied = complete_first_of(copies_) || complete_first_of(downloads_);
       return (!pending_.empty() && complete_first()) || has_copied;
     });
     return true;
@@ -366,7 +368,37 @@ class CudaDevice final : public Device {
   struct PendingCopy {
     Event event;
     std::shared_ptr<WeightStream::Copy> copy;
+
+    [[nodiscard]] int query() const { return WeightStream::query(*copy); }
+    static constexpr std::string_view kWhat = "copying a weight";
   };
+
+  // Bytes on their way to pinned memory of the host, in the order of read().
+  struct PendingDownload {
+    Event event;
+    std::unique_ptr<Mark> mark;
+
+    [[nodiscard]] int query() const { return mark->query(); }
+    static constexpr std::string_view kWhat = "reading";
+  };
+
+  // The device copies them beside other work, once what it was given so far has written them.
+  Event download(Address from, std::span<std::byte> to) {
+    auto mark = Mark::create(context_);
+    Status given = mark ? context_->delay_downloads() : std::unexpected(mark.error());
+    while (given && !to.empty()) {
+      const std::size_t bytes = pinned_.first_alike(to).size();
+      given = check(context_->call().copy_to_host(to.data(), from, bytes, context_->download_stream()),
+                    "copying from the device");
+      from += bytes;
+      to = to.subspan(bytes);
+    }
+    if (given) given = check((*mark)->record(context_->download_stream()), "recording an event");
+    if (!given) return Event(lose(PendingDownload::kWhat, std::move(given).error()));
+    Event event(this);
+    downloads_.push_back({.event = event, .mark = *std::move(mark)});
+    return event;
+  }
 
   [[nodiscard]] static Address address_of(const Binding& binding) {
     return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
@@ -394,15 +426,16 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  // Completes the oldest copy of a weight if it has arrived. Returns false if there is none.
-  bool complete_first_copy() {
-    if (copies_.empty()) return false;
-    const int answer = WeightStream::query(*copies_.front().copy);
+  // Completes the oldest of these copies if it has arrived. Returns false if it has not, or there is none.
+  template <class Copy>
+  bool complete_first_of(std::deque<Copy>& copies) {
+    if (copies.empty()) return false;
+    const int answer = copies.front().query();
     if (answer == kNotReady) return false;
-    PendingCopy over = std::move(copies_.front());
-    copies_.pop_front();
+    Copy over = std::move(copies.front());
+    copies.pop_front();
     Status ended;
-    if (answer != kSuccess) ended = lose("copying a weight", error_of(answer, "the device reports").error());
+    if (answer != kSuccess) ended = lose(Copy::kWhat, error_of(answer, "the device reports").error());
     over.event.complete(std::move(ended));
     return true;
   }
@@ -435,6 +468,8 @@ class CudaDevice final : public Device {
     }
     weights_.give_all();
     for (PendingCopy& each : std::exchange(copies_, {})) each.event.complete(status);
+    // What still arrives goes to memory that is kept while the device may be using it.
+    for (PendingDownload& each : std::exchange(downloads_, {})) each.event.complete(status);
     return status;
   }
 
@@ -444,9 +479,11 @@ class CudaDevice final : public Device {
   Kernels kernels_;
   Transfer transfer_;
   StripWriter strips_;
+  PinnedRanges pinned_;
   WeightStream weights_;
   std::deque<Pending> pending_;
   std::deque<PendingCopy> copies_;
+  std::deque<PendingDownload> downloads_;
   KernelChoices choices_;
   HealthRecord health_{info_.id};
 };

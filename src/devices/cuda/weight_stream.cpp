@@ -22,13 +22,6 @@ std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t unit) {
   return std::min(bytes, std::max(WeightStream::kPieceBytes / unit * unit, unit));
 }
 
-// Widens a span to whole pages.
-std::span<const std::byte> pages_of(std::span<const std::byte> memory) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto before = reinterpret_cast<std::uintptr_t>(memory.data()) % page;
-  return {memory.data() - before, (before + memory.size() + page - 1) / page * page};
-}
-
 // Returns the pages that belong to the memory alone: others may have pinned those at its ends, for any device.
 std::span<const std::byte> whole_pages_of(std::span<const std::byte> memory) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -39,57 +32,6 @@ std::span<const std::byte> whole_pages_of(std::span<const std::byte> memory) {
 }
 
 }  // namespace
-
-class WeightStream::PinnedRange {
- public:
-  static Result<std::shared_ptr<PinnedRange>> create(std::shared_ptr<Context> context, std::span<const std::byte> pages,
-                                                     std::shared_ptr<const void> owner) {
-    // The driver only reads it.
-    void* const memory = const_cast<std::byte*>(pages.data());
-    SHUNT_TRY(check(context->call().host_register(memory, pages.size(), kReadOnlyMapping), "pinning weights"));
-    return std::make_shared<PinnedRange>(std::move(context), pages, std::move(owner));
-  }
-  PinnedRange(std::shared_ptr<Context> context, std::span<const std::byte> pages, std::shared_ptr<const void> owner)
-      : context_(std::move(context)), pages_(pages), owner_(std::move(owner)) {}
-  ~PinnedRange() {
-    context_->end([memory = const_cast<std::byte*>(pages_.data()), owner = std::move(owner_)](
-                      const DriverFunctions& call) { static_cast<void>(call.host_unregister(memory)); },
-                  false);
-  }
-  PinnedRange(const PinnedRange&) = delete;
-  PinnedRange& operator=(const PinnedRange&) = delete;
-
-  [[nodiscard]] const std::byte* end() const { return pages_.data() + pages_.size(); }
-
- private:
-  std::shared_ptr<Context> context_;
-  std::span<const std::byte> pages_;
-  std::shared_ptr<const void> owner_;
-};
-
-Result<std::shared_ptr<const void>> WeightStream::pin(std::span<const std::byte> memory,
-                                                      std::shared_ptr<const void> owner) {
-  std::erase_if(ranges_, [](const auto& range) { return range.second.expired(); });
-  const std::span<const std::byte> pages = pages_of(memory);
-  const std::byte* const end = pages.data() + pages.size();
-  auto held = std::make_shared<std::vector<std::shared_ptr<PinnedRange>>>();
-  // Neighbours share a page: what others have pinned is held, and the rest is pinned.
-  for (const std::byte* at = pages.data(); at != end;) {
-    auto next = ranges_.upper_bound(at);
-    if (next != ranges_.begin())
-      if (auto before = std::prev(next)->second.lock(); before != nullptr && at < before->end()) {
-        at = std::min(end, before->end());
-        held->push_back(std::move(before));
-        continue;
-      }
-    const std::byte* const stop = next == ranges_.end() ? end : std::min(end, next->first);
-    SHUNT_TRY_ASSIGN(auto range, PinnedRange::create(context_, {at, stop}, owner));
-    ranges_[at] = range;
-    held->push_back(std::move(range));
-    at = stop;
-  }
-  return held;
-}
 
 // The work of the upload streams for one weight, in order.
 class WeightStream::Copy {
@@ -164,16 +106,10 @@ int WeightStream::query(const Copy& copy) { return copy.query(); }
 void WeightStream::upload(Copy& copy, std::size_t stream, Address to, std::span<const std::byte> from,
                           std::span<const std::byte> whole_pages) const {
   while (!from.empty()) {
-    const std::byte* stop = from.data() + from.size();
-    const auto stop_at = [&](const std::byte* border) {
+    const std::span<const std::byte> alike = ranges_.first_alike(from);
+    const std::byte* stop = alike.data() + alike.size();
+    for (const std::byte* const border : {whole_pages.data(), whole_pages.data() + whole_pages.size()})
       if (border > from.data()) stop = std::min(stop, border);
-    };
-    const auto next = ranges_.upper_bound(from.data());
-    if (next != ranges_.end()) stop_at(next->first);
-    if (next != ranges_.begin())
-      if (const auto before = std::prev(next)->second.lock(); before != nullptr) stop_at(before->end());
-    stop_at(whole_pages.data());
-    stop_at(whole_pages.data() + whole_pages.size());
     const auto bytes = static_cast<std::size_t>(stop - from.data());
     copy.add({.stream = stream, .to = to, .from = from.data(), .bytes = bytes});
     from = from.subspan(bytes);

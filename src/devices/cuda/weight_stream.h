@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/system/task_queue.h"
+#include "devices/cuda/pinned_ranges.h"
 #include "devices/cuda/strip_writer.h"
 #include "devices/cuda/transfer.h"
 
@@ -25,16 +26,13 @@ class WeightStream {
   // The memory of its own.
   static constexpr std::uint64_t kArrivalBytes = Context::kUploadStreams * kPieceBytes;
 
-  // `strips` and `transfer` must outlive it.
-  WeightStream(std::shared_ptr<Context> context, StripWriter& strips, Transfer& transfer)
-      : context_(std::move(context)), strips_(strips), transfer_(transfer) {}
+  // These must outlive it.
+  WeightStream(std::shared_ptr<Context> context, StripWriter& strips, Transfer& transfer, const PinnedRanges& ranges)
+      : context_(std::move(context)), strips_(strips), transfer_(transfer), ranges_(ranges) {}
   ~WeightStream();
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;
 
-  // Pins the pages of so much memory until the result has ended. Errors: those of the driver.
-  [[nodiscard]] Result<std::shared_ptr<const void>> pin(std::span<const std::byte> memory,
-                                                        std::shared_ptr<const void> owner);
   // A weight on its way.
   class Copy;
   // Begins a copy. REQUIRES: `from` stays as it is until it has arrived.
@@ -46,8 +44,6 @@ class WeightStream {
   [[nodiscard]] static int query(const Copy& copy);
 
  private:
-  // Pages that the driver has registered.
-  class PinnedRange;
   // Rows that become strips.
   struct Key {
     Address to;
@@ -57,8 +53,7 @@ class WeightStream {
     auto operator<=>(const Key&) const = default;
   };
 
-  // Adds copies from host memory on a stream. The driver takes no span that is pinned in part, so each ends where a
-  // pinned range or the whole pages of the weight do.
+  // Adds copies from host memory on a stream. Each ends where a pinned range or the whole pages of the weight do.
   void upload(Copy& copy, std::size_t stream, Address to, std::span<const std::byte> from,
               std::span<const std::byte> whole_pages) const;
   [[nodiscard]] Status upload_strips(Copy& copy, Address to, std::span<const std::byte> from, const MatrixRows& rows,
@@ -73,8 +68,8 @@ class WeightStream {
   std::shared_ptr<Context> context_;
   StripWriter& strips_;
   Transfer& transfer_;
-  std::map<const std::byte*, std::weak_ptr<PinnedRange>> ranges_;  // by their first byte
-  std::shared_ptr<CudaBuffer> arrived_;                            // a piece of rows of each stream
+  const PinnedRanges& ranges_;
+  std::shared_ptr<CudaBuffer> arrived_;  // a piece of rows of each stream
   std::map<Key, std::shared_ptr<CudaBuffer>> calls_;
   std::list<std::shared_ptr<Copy>> copies_;  // that the thread may not have given to the device
   std::optional<TaskQueue> thread_;          // ends before them

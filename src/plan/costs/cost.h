@@ -73,6 +73,8 @@ class DeviceCost {
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
   // Copies of weights for the duration of a step.
   [[nodiscard]] const LinkRates& weights_to_device() const { return weights_to_device_; }
+  // Returns whether the host's memory is pinned for these, so that they were measured apart.
+  [[nodiscard]] bool pins_memory() const { return pins_memory_; }
   // The share of its rate at which the processor reads memory meanwhile, and that at which they then travel.
   [[nodiscard]] double reads_beside_weights() const { return reads_beside_weights_; }
   [[nodiscard]] double weights_beside_reads() const { return weights_beside_reads_; }
@@ -114,6 +116,7 @@ class DeviceCost {
   LinkRates to_device_;
   LinkRates from_device_;
   LinkRates weights_to_device_;
+  bool pins_memory_ = false;
   double reads_beside_weights_ = 1;
   double weights_beside_reads_ = 1;
   bool one_way_at_a_time_ = false;

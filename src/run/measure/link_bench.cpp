@@ -33,7 +33,7 @@ void LinkBench::pin(std::uint64_t bytes) {
   pinned_.reset();
   host_weights_.resize(bytes);
   weights_ = cpu::wrap_host(host_weights_, nullptr);
-  if (auto pinned = device_.pin_host(host_weights_, nullptr)) pinned_ = std::move(*pinned);
+  if (auto pinned = device_.pin_host(host_weights_, HostAccess::reads, nullptr)) pinned_ = std::move(*pinned);
 }
 
 Status LinkBench::copy_weights(std::uint64_t bytes) {
