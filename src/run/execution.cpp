@@ -63,12 +63,16 @@ bool Execution::advance() {
   return in_flight_ != 0 || (status_ && left_ != 0);
 }
 
-// Steps that become ready meanwhile start as well.
+// Steps that become ready meanwhile start as well. Copies of weights and state come after all others, which somebody
+// waits for, as starting many of them takes long.
 void Execution::start_ready() {
   bool started = true;
   while (std::exchange(started, false)) {
     starting_.clear();
     starting_.swap(ready_);
+    std::ranges::stable_partition(starting_, [this](std::uint32_t number) {
+      return executable_.plan_.steps[number].transfer.copied == Copied::value;
+    });
     for (const std::uint32_t number : starting_) {
       const Step& step = executable_.plan_.steps[number];
       // The time of the reference, and of waiting for each op, must not count for anything else.

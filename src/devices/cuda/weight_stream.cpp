@@ -16,6 +16,8 @@ namespace {
 
 // Bounds the memory of the tables that are kept for the next step: a few MiB.
 constexpr std::size_t kMostCalls = 4096;
+// As many as copies that are on their way at once.
+constexpr std::size_t kMostSpareMarks = 1024;
 
 // Returns the bytes of a piece of `bytes`, of which so many are a strip.
 std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t unit) {
@@ -45,13 +47,19 @@ class WeightStream::Copy {
     std::uint64_t rows_bytes = 0;
   };
 
-  using Marks = std::array<std::unique_ptr<Mark>, Context::kUploadStreams>;
-
-  Copy(std::shared_ptr<Context> context, DType dtype, Marks arrived)
+  // Leaves its marks to others in `spare`.
+  Copy(std::shared_ptr<Context> context, DType dtype, Marks arrived, std::shared_ptr<std::vector<Marks>> spare)
       : context_(std::move(context)),
         dtype_(dtype),
         arrived_(std::move(arrived)),
+        spare_(std::move(spare)),
         batch_(1, [this](std::size_t) { done_.store(run(), std::memory_order_release); }) {}
+
+  ~Copy() {
+    if (spare_->size() < spare_->capacity()) spare_->push_back(std::move(arrived_));
+  }
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
 
   void add(const Piece& piece) { pieces_.push_back(piece); }
   // Rows become strips by the calls in `table`, from where they arrive.
@@ -95,6 +103,7 @@ class WeightStream::Copy {
   std::shared_ptr<CudaBuffer> arrival_;
   std::vector<Piece> pieces_;
   Marks arrived_;
+  const std::shared_ptr<std::vector<Marks>> spare_;
   std::atomic<int> done_{kNotReady};  // given to the streams, or an error
   TaskQueue::Batch batch_;
 };
@@ -120,11 +129,8 @@ void WeightStream::upload(Copy& copy, std::size_t stream, Address to, std::span<
 Result<std::shared_ptr<WeightStream::Copy>> WeightStream::copy(Address to, std::span<const std::byte> from,
                                                                Layout layout, const MatrixRows& rows,
                                                                const Settle& settle) {
-  Copy::Marks arrived;
-  for (std::unique_ptr<Mark>& mark : arrived) {
-    SHUNT_TRY_ASSIGN(mark, Mark::create(context_));
-  }
-  auto copy = std::make_shared<Copy>(context_, rows.dtype, std::move(arrived));
+  SHUNT_TRY_ASSIGN(Marks arrived, take_marks());
+  auto copy = std::make_shared<Copy>(context_, rows.dtype, std::move(arrived), spare_marks_);
   if (layout == Layout::strips)
     SHUNT_TRY(upload_strips(*copy, to, from, rows, settle));
   else
@@ -136,6 +142,20 @@ Result<std::shared_ptr<WeightStream::Copy>> WeightStream::copy(Address to, std::
   thread_->start(copy->batch());
   if (thread_->threads() == 0) thread_->wait(copy->batch());
   return copy;
+}
+
+Result<WeightStream::Marks> WeightStream::take_marks() {
+  spare_marks_->reserve(kMostSpareMarks);
+  Marks marks;
+  if (!spare_marks_->empty()) {
+    marks = std::move(spare_marks_->back());
+    spare_marks_->pop_back();
+    return marks;
+  }
+  for (std::unique_ptr<Mark>& mark : marks) {
+    SHUNT_TRY_ASSIGN(mark, Mark::create(context_));
+  }
+  return marks;
 }
 
 void WeightStream::give_all() {

@@ -6,11 +6,13 @@
 // computes meanwhile, has no time for it. Owned by one device; one thread at a time.
 #pragma once
 
+#include <array>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/system/task_queue.h"
 #include "devices/cuda/pinned_ranges.h"
@@ -35,6 +37,8 @@ class WeightStream {
 
   // A weight on its way.
   class Copy;
+  // An event of each upload stream.
+  using Marks = std::array<std::unique_ptr<Mark>, Context::kUploadStreams>;
   // Begins a copy. REQUIRES: `from` stays as it is until it has arrived.
   [[nodiscard]] Result<std::shared_ptr<Copy>> copy(Address to, std::span<const std::byte> from, Layout layout,
                                                    const MatrixRows& rows, const Settle& settle);
@@ -63,6 +67,7 @@ class WeightStream {
     return arrived_->address() + piece % Context::kUploadStreams * (arrived_->bytes() / Context::kUploadStreams);
   }
   // Returns the calls, in memory of the device, that lay out the pieces.
+  [[nodiscard]] Result<Marks> take_marks();
   [[nodiscard]] Result<std::shared_ptr<CudaBuffer>> calls_of(const Key& key, std::uint64_t unit, const Settle& settle);
 
   std::shared_ptr<Context> context_;
@@ -71,6 +76,8 @@ class WeightStream {
   const PinnedRanges& ranges_;
   std::shared_ptr<CudaBuffer> arrived_;  // a piece of rows of each stream
   std::map<Key, std::shared_ptr<CudaBuffer>> calls_;
+  // Of copies that have ended. Making new ones takes long while the thread uses the driver.
+  std::shared_ptr<std::vector<Marks>> spare_marks_ = std::make_shared<std::vector<Marks>>();
   std::list<std::shared_ptr<Copy>> copies_;  // that the thread may not have given to the device
   std::optional<TaskQueue> thread_;          // ends before them
 };
