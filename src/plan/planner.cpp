@@ -21,6 +21,7 @@ constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, zero in the la
 constexpr int kWindowAttempts = 7;  // in each of them, with less room for weights on their way
 // A plan with less room is taken at once if it takes at most so many times as long as one with more.
 constexpr double kNotSlower = 1.01;
+constexpr double kTooSlow = 2;
 
 // A memory with a budget, and what the plan uses of it.
 struct Bounded {
@@ -148,20 +149,28 @@ Scheduled schedule_in_windows(const PlanRequest& request, PlanProblem& problem, 
 }
 
 // Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Arenas
-// that are given are for the fastest placement: what fits them otherwise may take hundreds of times as long. Errors: as
-// make_plan().
+// that are given may be too small for a graph, and no placement makes its scratch memory fit beside them: what takes
+// kTooSlow times as long as the fastest placement is no plan then. Errors: as make_plan().
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
+  const bool has_arenas = !request.arena_bytes.empty();
   std::optional<Plan> best;
-  double wanted_us = 0;
+  std::optional<Bounded> first_over;
+  double first_us = 0;
   for (int attempt = 1;; ++attempt) {
     const Result<Placement> placement = place(problem, where);
     if (!placement) return best ? Result<Plan>(*std::move(best)) : std::unexpected(placement.error());
     auto [plan, over, us] = schedule_in_windows(request, problem, *placement);
-    if (attempt == 1) wanted_us = kNotSlower * us;
-    if (plan && (!best || plan->predicted_us < best->predicted_us)) best = std::move(plan);
-    if (best && (!over || best->predicted_us <= wanted_us)) return *std::move(best);
-    if (attempt == kBudgetAttempts || given_places(where) != nullptr || !request.arena_bytes.empty())
-      return best ? Result<Plan>(*std::move(best)) : too_little(*over);
+    if (attempt == 1) {
+      first_over = over;
+      first_us = us;
+    }
+    const auto is_too_slow = [&](double its_us) { return has_arenas && its_us > kTooSlow * first_us; };
+    if (plan && !is_too_slow(plan->predicted_us) && (!best || plan->predicted_us < best->predicted_us))
+      best = std::move(plan);
+    if (best && (!over || best->predicted_us <= kNotSlower * first_us)) return *std::move(best);
+    const bool is_hopeless = is_too_slow(us) || (has_arenas && over->past_arenas == 0);
+    if (attempt == kBudgetAttempts || given_places(where) != nullptr || is_hopeless)
+      return best ? Result<Plan>(*std::move(best)) : too_little(over ? *over : *first_over);
     std::vector<std::uint64_t> budgets = problem.budget_bytes;
     for (std::size_t device = 0; device < budgets.size(); ++device) {
       if (memory_of(request.devices[device]->info()) != over->memory) continue;

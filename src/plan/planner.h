@@ -58,8 +58,8 @@ struct PlanRequest {
   // The device that each weight is copied from again after other plans used its memory, which is in the arena of the
   // device that reads it. kNone: no other plan uses its memory. Empty: all kNone.
   std::vector<std::uint32_t> lent_from = {};
-  // The size of each device's arena, which other plans use as well; 0 or empty: as large as needed. If the fastest
-  // placement does not fit, none is made that would.
+  // The size of each device's arena, which other plans use as well; 0 or empty: as large as needed. A plan that
+  // would be much slower within them than with larger ones is refused as out_of_memory.
   std::vector<std::uint64_t> arena_bytes = {};
   bool state_travels = false;  // devices may copy state that has a home elsewhere, and return what they change
   std::span<const Quarantined> quarantined = {};  // devices that may not be used for now; the plan lists them
