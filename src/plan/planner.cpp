@@ -21,6 +21,7 @@ constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, zero in the la
 constexpr int kWindowAttempts = 7;  // in each of them, with less room for weights on their way
 // A plan with less room is taken at once if it takes at most so many times as long as one with more.
 constexpr double kNotSlower = 1.01;
+// A plan within given arenas takes less than so many times as long as the fastest placement would.
 constexpr double kTooSlow = 2;
 
 // A memory with a budget, and what the plan uses of it.
