@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "plan/attention_over_caches.h"
 #include "plan/planner.h"
 #include "plan/simulated_machine.h"
-#include "shunt/graph.h"
 
 namespace shunt {
 namespace {
@@ -18,27 +18,9 @@ using test::SimulatedMachine;
 
 constexpr std::uint32_t kTokens = 256;
 constexpr std::uint32_t kPages = 16;
-constexpr std::uint32_t kHeads = 4;
-constexpr std::uint32_t kColumns = 64;
-constexpr std::uint64_t kStateBytes = std::uint64_t{kPages} * 32 * kHeads * kColumns * 4;
+constexpr std::uint64_t kStateBytes = kPages * test::kCachePageBytes;
 
-// A layer's attention over keys and values that the step adds tokens to.
-Graph attention_over_caches() {
-  GraphBuilder builder;
-  const Shape of_tokens{kTokens, kHeads, kColumns};
-  const Shape of_cache{kPages, 32, kHeads, kColumns};
-  const Tensor x = builder.input("x", DType::F32, of_tokens, Extent::tokens);
-  const Tensor positions = builder.input("positions", DType::I32, {kTokens}, Extent::tokens);
-  const Tensor sequences = builder.input("sequences", DType::I32, {kTokens}, Extent::tokens);
-  const Tensor pages = builder.input("pages", DType::I32, {1, kPages});
-  const auto written = [&](const char* name, Tensor what) {
-    return builder.cache_write(builder.state(name, DType::F32, of_cache), what, positions, sequences, pages);
-  };
-  const Tensor keys = written("keys", builder.silu(x));
-  const Tensor values = written("values", builder.scale(x));
-  builder.output(builder.attention(x, keys, values, positions, sequences, pages, {}, {{Attr::scale, 0.125F}}));
-  return *std::move(builder).finish();
-}
+Graph attention_over_caches() { return test::attention_over_caches(kTokens, kPages); }
 
 // All state has its home on one device.
 PlanRequest request_for(const Graph& graph, const SimulatedMachine& machine, std::uint32_t home = 0) {
