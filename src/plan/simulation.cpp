@@ -16,7 +16,7 @@ std::uint32_t Simulation::add_ops(std::uint32_t device) {
 }
 
 std::uint32_t Simulation::add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Copied what) {
-  steps_.push_back({.device = to, .from = from, .bytes = bytes, .copied = priced_as(lanes_[from], what)});
+  steps_.push_back({.device = to, .from = from, .bytes = bytes, .copied = priced_as(lanes_[from], lanes_[to], what)});
   return static_cast<std::uint32_t>(steps_.size() - 1);
 }
 

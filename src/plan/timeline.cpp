@@ -80,14 +80,17 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }
 
-Copied priced_as(const Lane& from, Copied what) {
-  return what == Copied::state || from.to_host.bytes_per_s == 0 ? what : Copied::value;
+Copied priced_as(const Lane& from, const Lane& to, Copied what) {
+  const bool is_from_host = from.to_host.bytes_per_s == 0;
+  const bool is_to_host = to.to_host.bytes_per_s == 0;
+  return is_from_host || (what == Copied::state && is_to_host) ? what : Copied::value;
 }
 
 Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes, Copied what) {
   if (from.pool == to.pool) return {};
-  const LinkRates& link = link_from_host(to, priced_as(from, what));
-  const LinkRates& link_down = link_to_host(from, what);
+  const Copied priced = priced_as(from, to, what);
+  const LinkRates& link = link_from_host(to, priced);
+  const LinkRates& link_down = link_to_host(from, priced);
   const double down = goes_through_host(from, to) ? link_down.copy_us(bytes) : 0;
   const double up = link.copy_us(bytes);
   return {.us = down + up, .uncertainty_us = down * link_down.spread + up * link.spread};

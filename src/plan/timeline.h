@@ -47,7 +47,7 @@ void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64
 // Returns whether a copy between two pools goes by way of the host's memory.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);
 // Returns what a copy takes the time of: only weights and state in the host's memory have a rate of their own.
-[[nodiscard]] Copied priced_as(const Lane& from, Copied what);
+[[nodiscard]] Copied priced_as(const Lane& from, const Lane& to, Copied what);
 // Returns whether copying so much takes no longer than starting a few steps.
 [[nodiscard]] bool is_brief(const Lane& from, const Lane& to, std::uint64_t bytes);
 // Predicts a copy that waits for nothing; 0 within one pool.
