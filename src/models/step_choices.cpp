@@ -1,5 +1,6 @@
 // Chooses where weights and state of a session are if they do not all fit a GPU.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -49,6 +50,21 @@ std::string waiting_device(const Plan& plan) {
 }
 
 }  // namespace
+
+// Leaves a planner as if it had tried no choice.
+class StepPlanner::Restored {
+ public:
+  explicit Restored(StepPlanner& planner) : planner_(planner) {}
+  ~Restored() {
+    planner_.state_on_.reset();
+    planner_.lent_.reset();
+  }
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+
+ private:
+  StepPlanner& planner_;
+};
 
 // Planners for tasks at the same time, each of which plans as the first would.
 class StepPlanner::Team {
@@ -181,6 +197,7 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
 // Leaves out what does not fit.
 std::vector<StepPlanner::Choice> StepPlanner::choices_of(const Trial& trial) {
   std::vector<Choice> choices;
+  const Restored restored(*this);
   state_on_ = trial.state_on;
   const Result<PlannedGraph> one = plan_one_token(trial.share);
   for (const double part : trial.lent_parts) {
@@ -189,7 +206,6 @@ std::vector<StepPlanner::Choice> StepPlanner::choices_of(const Trial& trial) {
     if (auto choice = choice_of(*one, trial.share)) choices.push_back(*std::move(choice));
     lent_.reset();
   }
-  state_on_.reset();
   return choices;
 }
 
@@ -237,13 +253,14 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, doub
 // memory for the values of all those tokens beside travelling weights, also one in pieces. Leaves no step if there is
 // no memory for any.
 void StepPlanner::add_long_step(Choice& choice) {
+  const Restored restored(*this);
   lent_ = choice.lent;
   std::vector<Step> steps;  // each faster than those before
   const auto us_per_token = [](const Step& step) { return step.planned.plan.predicted_us / step.bucket.tokens; };
   // Returns whether to go on with fewer tokens.
   const auto attempt = [&](Result<Step> step) {
     const bool is_too_long = step && step->planned.plan.predicted_us > kLongestPromptStepUs;
-    if (!step || (is_too_long && step->bucket.tokens > usual_step(options_))) return true;
+    if (!step || (is_too_long && step->bucket.tokens > std::bit_ceil(usual_step(options_)))) return true;
     if (!steps.empty() && us_per_token(*step) > us_per_token(steps.back())) return false;
     steps.push_back(*std::move(step));
     return true;
@@ -279,7 +296,7 @@ void StepPlanner::add_long_step(Choice& choice) {
     choice.predicted = std::move(predicted);
     choice.long_step = std::move(step);
   }
-  choice.lent = std::exchange(lent_, std::nullopt);
+  choice.lent = std::move(lent_);
 }
 
 // The tokens of the longest step that is tried for long prompts.

@@ -132,6 +132,7 @@ class StepPlanner final : public BucketPlanner {
     double share = 1;
     std::span<const double> lent_parts;
   };
+  class Restored;
   class Team;
   [[nodiscard]] Result<Step> prompt_with(const PlannedGraph& one, Bucket bucket);
   // Works in step_choices.cpp.
@@ -160,7 +161,7 @@ class StepPlanner final : public BucketPlanner {
   double share_ = 1;                     // share of the devices' budgets that one_token_ was planned with
   std::optional<std::string> state_on_;  // the device that it was to keep all state on
   std::vector<RowSplit> splits_;
-  std::vector<Step> chosen_;       // steps that were planned when places were chosen, but of one token
+  std::vector<Step> chosen_;       // those planned when places were chosen, except of one token
   Bucket long_step_{.tokens = 0};  // of long prompts; no tokens: not chosen yet
 };
 
