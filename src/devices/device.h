@@ -149,7 +149,6 @@ class Device {
   // Free memory of the pool now, in bytes; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::uint64_t> memory_available() const = 0;
   [[nodiscard]] virtual PeakRates peak() const { return {}; }
-  // Several threads may ask this and layout_for() at a time.
   [[nodiscard]] virtual Support supports(std::span<const OpCall> run) const = 0;
   // Returns the layout in which the device reads a weight fastest that is an input of the call. Its programs take that
   // one and rows, but all weights of a call in the same. REQUIRES: supports() accepted the call.
@@ -195,7 +194,8 @@ class Device {
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;
   // Returns whether submissions, writes, and reads of memory that the host cannot address run in the order in which
   // they are given, so that none needs to wait for the events of those before. The time of a submission then counts
-  // from the end of those before. copy_weight() keeps no order with them.
+  // from the end of those before. copy_weight() keeps no order with them, and a read into memory that pin_host() lets
+  // the device write keeps it only with what was given before.
   [[nodiscard]] virtual bool runs_in_order() const { return false; }
   // Has an idle device fetch some of what a program will read, which will be submitted soon. Whatever is submitted ends
   // that. The default does nothing.

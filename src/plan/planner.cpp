@@ -21,7 +21,7 @@ constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, zero in the la
 constexpr int kWindowAttempts = 7;  // in each of them, with less room for weights on their way
 // A plan with less room is taken at once if it takes at most so many times as long as one with more.
 constexpr double kNotSlower = 1.01;
-// A plan within given arenas takes less than so many times as long as the fastest placement would.
+// A plan within given arenas takes at most so many times as long as the fastest placement would.
 constexpr double kTooSlow = 2;
 
 // A memory with a budget, and what the plan uses of it.
@@ -29,7 +29,8 @@ struct Bounded {
   std::string_view memory;  // memory_of() of its devices
   std::uint64_t budget = kNoBudget;
   MemoryUse use;
-  std::uint64_t past_arenas = 0;  // beyond the sizes of arenas that are given
+  bool has_arenas = false;        // some are given
+  std::uint64_t past_arenas = 0;  // beyond their sizes
 
   // Returns the bytes that are too many.
   [[nodiscard]] std::uint64_t excess() const {
@@ -47,8 +48,10 @@ std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request)
     if (its == memories.end()) its = memories.insert(its, {.memory = memory_of(info)});
     its->budget = std::min(its->budget, request.budget_bytes[device]);
     const std::uint64_t arena = plan.devices[device].arena_bytes;
-    if (!request.arena_bytes.empty() && request.arena_bytes[device] != 0)
+    if (!request.arena_bytes.empty() && request.arena_bytes[device] != 0) {
+      its->has_arenas = true;
       its->past_arenas = std::max(its->past_arenas, arena - request.arena_bytes[device]);
+    }
     if (!counted.insert(info.memory_pool).second) continue;
     const auto use = std::ranges::find(plan.memory, info.memory_pool, &MemoryUse::pool);
     its->use.pool += (its->use.pool.empty() ? "" : ", ") + use->pool;
@@ -150,8 +153,8 @@ Scheduled schedule_in_windows(const PlanRequest& request, PlanProblem& problem, 
 }
 
 // Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Arenas
-// that are given may be too small for a graph, and no placement makes its scratch memory fit beside them: what takes
-// kTooSlow times as long as the fastest placement is no plan then. Errors: as make_plan().
+// that are given may be too small for a graph, and other placements hardly take less scratch memory beside them: what
+// takes more than kTooSlow times as long as the fastest placement is no plan then. Errors: as make_plan().
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
   const bool has_arenas = !request.arena_bytes.empty();
   std::optional<Plan> best;
@@ -169,7 +172,7 @@ Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& proble
     if (plan && !is_too_slow(plan->predicted_us) && (!best || plan->predicted_us < best->predicted_us))
       best = std::move(plan);
     if (best && (!over || best->predicted_us <= kNotSlower * first_us)) return *std::move(best);
-    const bool is_hopeless = is_too_slow(us) || (has_arenas && over->past_arenas == 0);
+    const bool is_hopeless = is_too_slow(us) || (over->has_arenas && over->past_arenas == 0);
     if (attempt == kBudgetAttempts || given_places(where) != nullptr || is_hopeless)
       return best ? Result<Plan>(*std::move(best)) : too_little(over ? *over : *first_over);
     std::vector<std::uint64_t> budgets = problem.budget_bytes;

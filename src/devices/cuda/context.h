@@ -2,7 +2,7 @@
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
 // through one stream, in order; only weights arrive on others beside it, which a thread of its own may be giving work,
-// and bytes leave on one for memory of the host that is pinned.
+// and bytes leave on one for memory of the host that is pinned, after what came before them only.
 // All else is for one thread at a time, which enter() binds to the context.
 #pragma once
 

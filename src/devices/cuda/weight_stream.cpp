@@ -16,7 +16,7 @@ namespace {
 
 // Bounds the memory of the tables that are kept for the next step: a few MiB.
 constexpr std::size_t kMostCalls = 4096;
-// As many as copies that are on their way at once.
+// Others end with their copies.
 constexpr std::size_t kMostSpareMarks = 1024;
 
 // Returns the bytes of a piece of `bytes`, of which so many are a strip.

@@ -66,8 +66,8 @@ class WeightStream {
   [[nodiscard]] Address arrival(std::size_t piece) const {
     return arrived_->address() + piece % Context::kUploadStreams * (arrived_->bytes() / Context::kUploadStreams);
   }
-  // Returns the calls, in memory of the device, that lay out the pieces.
   [[nodiscard]] Result<Marks> take_marks();
+  // Returns the calls, in memory of the device, that lay out the pieces.
   [[nodiscard]] Result<std::shared_ptr<CudaBuffer>> calls_of(const Key& key, std::uint64_t unit, const Settle& settle);
 
   std::shared_ptr<Context> context_;
