@@ -14,9 +14,9 @@
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kTokens = 4;
-constexpr std::uint32_t kPages = 256;
-constexpr std::uint64_t kStateBytes = kPages * test::kCachePageBytes;
+constexpr std::uint32_t kStepTokens = 4;
+constexpr std::uint32_t kCachePages = 256;
+constexpr std::uint64_t kStateBytes = kCachePages * test::kCachePageBytes;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
 static_assert(kStateBytes == 2 * kPieceBytes);
 
@@ -63,11 +63,11 @@ class PinnedState : public testing::Test {
 
   // Writes tokens to the first pages while so many are in use.
   void run(std::uint64_t pages) {
-    std::vector<float> x(std::size_t{kTokens} * test::kCacheHeads * test::kCacheColumns, 0.5F);
-    std::vector<std::int32_t> positions(kTokens);
+    std::vector<float> x(std::size_t{kStepTokens} * test::kCacheHeads * test::kCacheColumns, 0.5F);
+    std::vector<std::int32_t> positions(kStepTokens);
     std::iota(positions.begin(), positions.end(), 0);
-    const std::vector<std::int32_t> sequences(kTokens, 0);
-    std::vector<std::int32_t> order(kPages);
+    const std::vector<std::int32_t> sequences(kStepTokens, 0);
+    std::vector<std::int32_t> order(kCachePages);
     std::iota(order.begin(), order.end(), 0);
     const auto write = [&](const char* name, const auto& numbers) {
       const Status status = executable_->write_input(*graph_.find(name), std::as_bytes(std::span(numbers)));
@@ -78,7 +78,7 @@ class PinnedState : public testing::Test {
     write("sequences", sequences);
     write("pages", order);
     executable_->set_state_in_use({.read = {.begin = 0, .end = pages}, .written = {.begin = 0, .end = pages}});
-    const Status status = executable_->run({.parameters = {.tokens = kTokens}});
+    const Status status = executable_->run({.parameters = {.tokens = kStepTokens}});
     ASSERT_TRUE(status.has_value()) << status.error().message;
   }
 
@@ -90,7 +90,7 @@ class PinnedState : public testing::Test {
                                  .id = id});
   }
 
-  const Graph graph_ = test::attention_over_caches(kTokens, kPages);
+  const Graph graph_ = test::attention_over_caches(kStepTokens, kCachePages);
   std::shared_ptr<cpu::Engine> engine_ = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
   trace::Recorder recorder_;
   std::unique_ptr<Device> host_ = make_device("test:0", kHostPool);
@@ -114,10 +114,10 @@ TEST_F(PinnedState, GrowsInPiecesWithWhatIsInUse) {
     EXPECT_EQ(pin.access, HostAccess::reads_and_writes);
     EXPECT_TRUE(pin.owner == state_.find("keys") || pin.owner == state_.find("values"));
   }
-  run(kPages / 2 + 1);
+  run(kCachePages / 2 + 1);
   ASSERT_EQ(gpu_.pins.size(), 8U);
   EXPECT_EQ(gpu_.pins.back().memory.size(), kStateBytes);
-  run(kPages);
+  run(kCachePages);
   EXPECT_EQ(gpu_.pins.size(), 8U);
 }
 
