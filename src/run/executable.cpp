@@ -26,6 +26,8 @@ constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 20U;
 
 // Memory of state is pinned in pieces of so much.
 constexpr std::uint64_t kPinnedPieceBytes = std::uint64_t{4} << 20U;
+// PinnedMemory::tried_bytes once nothing is left to pin.
+constexpr std::uint64_t kTriedAll = ~std::uint64_t{0};
 
 // Timing ops one by one makes a GPU's run half as long again, and more if each op is waited for.
 constexpr std::uint32_t kRunsPerProfile = 32;
@@ -239,13 +241,13 @@ std::pair<Binding, Binding> Executable::ends_of(const Transfer& transfer) const 
 // Not before the step first runs: by then threads have brought the pages of a weight into memory, which takes a driver
 // longer. Of state only what was in use, which grows.
 void Executable::pin_host_of(std::uint32_t number) {
-  const Transfer& transfer = plan_.steps[number].transfer;
   PinnedMemory& pinned = pinned_[number];
+  if (pinned.tried_bytes == kTriedAll) return;
+  const Transfer& transfer = plan_.steps[number].transfer;
   const bool is_state = transfer.copied == Copied::state;
   const bool returns = is_state && devices_[transfer.to]->info().memory_pool == kHostPool;
   const Binding whole = binding_of(transfer.tensor, returns ? transfer.to : transfer.from);
   const std::span<const std::byte> host = whole.buffer->host();
-  if (host.empty() || pinned.tried_bytes == whole.bytes) return;
   std::uint64_t bytes = whole.bytes;
   std::shared_ptr<const void> owner;
   if (is_state) {
@@ -261,8 +263,11 @@ void Executable::pin_host_of(std::uint32_t number) {
              weight != weights_.end()) {
     owner = *weight;
   }
-  if (owner == nullptr || bytes <= pinned.tried_bytes) return;
-  pinned.tried_bytes = bytes;
+  const bool can_be_pinned = owner != nullptr && !host.empty();
+  const bool is_new = bytes > pinned.tried_bytes;
+  if (is_new) pinned.tried_bytes = bytes;
+  if (!can_be_pinned || bytes == whole.bytes) pinned.tried_bytes = kTriedAll;
+  if (!can_be_pinned || !is_new) return;
   if (auto held = devices_[returns ? transfer.from : transfer.to]->pin_host(
           host.subspan(whole.offset, bytes), is_state ? HostAccess::reads_and_writes : HostAccess::reads,
           std::move(owner)))
