@@ -69,9 +69,9 @@ class StepPlanner::Restored {
 // Planners for tasks at the same time, each of which plans as the first would.
 class StepPlanner::Team {
  public:
+  // REQUIRES: most_tasks > 0.
   Team(StepPlanner& first, std::size_t most_tasks)
-      : queue_(static_cast<std::uint32_t>(std::min<std::size_t>(usable_cores(), std::max<std::size_t>(most_tasks, 1)) -
-                                          1)) {
+      : queue_(static_cast<std::uint32_t>(std::min<std::size_t>(usable_cores(), most_tasks) - 1)) {
     idle_.push_back(&first);
     while (idle_.size() < size()) {
       others_.push_back(std::unique_ptr<StepPlanner>(new StepPlanner(first)));
@@ -200,8 +200,8 @@ std::vector<StepPlanner::Choice> StepPlanner::choices_of(const Trial& trial) {
   const Restored restored(*this);
   state_on_ = trial.state_on;
   const Result<PlannedGraph> one = plan_one_token(trial.share);
+  if (!one) return choices;
   for (const double part : trial.lent_parts) {
-    if (!one) break;
     if (part > 0) lent_ = lend(*one, part);
     if (auto choice = choice_of(*one, trial.share)) choices.push_back(*std::move(choice));
     lent_.reset();

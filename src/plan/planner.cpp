@@ -158,23 +158,21 @@ Scheduled schedule_in_windows(const PlanRequest& request, PlanProblem& problem, 
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
   const bool has_arenas = !request.arena_bytes.empty();
   std::optional<Plan> best;
-  std::optional<Bounded> first_over;
+  std::optional<Bounded> exceeded;  // the last memory that was
   double first_us = 0;
   for (int attempt = 1;; ++attempt) {
     const Result<Placement> placement = place(problem, where);
     if (!placement) return best ? Result<Plan>(*std::move(best)) : std::unexpected(placement.error());
     auto [plan, over, us] = schedule_in_windows(request, problem, *placement);
-    if (attempt == 1) {
-      first_over = over;
-      first_us = us;
-    }
+    if (attempt == 1) first_us = us;
+    if (over) exceeded = over;
     const auto is_too_slow = [&](double its_us) { return has_arenas && its_us > kTooSlow * first_us; };
     if (plan && !is_too_slow(plan->predicted_us) && (!best || plan->predicted_us < best->predicted_us))
       best = std::move(plan);
     if (best && (!over || best->predicted_us <= kNotSlower * first_us)) return *std::move(best);
     const bool is_hopeless = is_too_slow(us) || (over->has_arenas && over->past_arenas == 0);
     if (attempt == kBudgetAttempts || given_places(where) != nullptr || is_hopeless)
-      return best ? Result<Plan>(*std::move(best)) : too_little(over ? *over : *first_over);
+      return best ? Result<Plan>(*std::move(best)) : too_little(*exceeded);
     std::vector<std::uint64_t> budgets = problem.budget_bytes;
     for (std::size_t device = 0; device < budgets.size(); ++device) {
       if (memory_of(request.devices[device]->info()) != over->memory) continue;
