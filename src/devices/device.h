@@ -51,7 +51,7 @@ struct Support {
 };
 
 enum class BufferUse : std::uint8_t { values, weights, state };
-// What a device does with the host's memory by itself.
+// The access that a device has to pinned memory of the host.
 enum class HostAccess : std::uint8_t { reads, reads_and_writes };
 
 // Memory of one device, freed with the object. REQUIRES: submissions that use it have ended before it is destroyed.

@@ -17,7 +17,7 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
   return static_cast<std::uint32_t>(known.size() - 1);
 }
 
-// What is pinned leaves as fast as it comes.
+// Copies of state in pinned memory are priced alike in both directions.
 const LinkRates& link_to_host(const Lane& from, Copied what) {
   return what == Copied::state && from.pins_memory ? from.weights_from_host : from.to_host;
 }

@@ -468,7 +468,7 @@ class CudaDevice final : public Device {
     }
     weights_.give_all();
     for (PendingCopy& each : std::exchange(copies_, {})) each.event.complete(status);
-    // What still arrives goes to memory that is kept while the device may be using it.
+    // Their memory is kept as long as the device may still write to it.
     for (PendingDownload& each : std::exchange(downloads_, {})) each.event.complete(status);
     return status;
   }

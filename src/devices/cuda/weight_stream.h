@@ -76,7 +76,7 @@ class WeightStream {
   const PinnedRanges& ranges_;
   std::shared_ptr<CudaBuffer> arrived_;  // a piece of rows of each stream
   std::map<Key, std::shared_ptr<CudaBuffer>> calls_;
-  // Of copies that have ended. Making new ones takes long while the thread uses the driver.
+  // Reused from copies that have ended: creating events takes long while the thread uses the driver.
   std::shared_ptr<std::vector<Marks>> spare_marks_ = std::make_shared<std::vector<Marks>>();
   std::list<std::shared_ptr<Copy>> copies_;  // that the thread may not have given to the device
   std::optional<TaskQueue> thread_;          // ends before them
