@@ -13,6 +13,7 @@ enum class Fault : std::uint32_t {
   never_done,       // nothing completes any more
   bad_image,        // no kernel loads
   cannot_register,  // memory of the host is not registered
+  cannot_share,     // no device lets others read its memory
 };
 
 struct Control {

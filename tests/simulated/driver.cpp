@@ -1,6 +1,7 @@
 // A simulated driver of CUDA and HIP: memory is the host's, and kernels run on the CPU, one after the other.
 //
 // Built as libsimulated_amd.so, it has no kernels, and its GPU is the one of AMD's that SHUNT_SIMULATED_GFX names.
+// SHUNT_SIMULATED_GPUS is the number of GPUs, 1 by default: each copies from the others what these share with it.
 // It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query) and wait for
 // each other, and graphs are recorded and launched. Kernel faults show up late, and then in every call. Handles must be
 // destroyed, and copies must stay within allocations.
@@ -9,6 +10,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -18,6 +21,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/cuda_call.h"
@@ -66,6 +70,7 @@ struct Graph {
   std::vector<Work> work;
 };
 struct Stream {
+  int device = 0;
   std::deque<Work> waiting;
   std::uint64_t given = 0;
   std::uint64_t done = 0;
@@ -83,6 +88,19 @@ struct Recorded {
 struct Module {
   std::string_view image;
 };
+struct Allocation {
+  int device = 0;
+  std::vector<std::byte> content;
+};
+
+constexpr int kMostDevices = 8;
+// The device of the context that this thread has entered.
+thread_local int current_device = 0;
+
+int device_count() {
+  const char* const count = std::getenv("SHUNT_SIMULATED_GPUS");
+  return count == nullptr ? 1 : std::clamp(std::atoi(count), 1, kMostDevices);
+}
 
 template <class T>
 T* pointer(Address address) {
@@ -99,7 +117,9 @@ class Driver {
   std::uint64_t launches = 0;
   std::uint64_t graphs_made = 0;
   std::uint64_t kernels = 0;
-  std::map<Address, std::vector<std::byte>> memory;
+  std::array<char, kMostDevices> devices{};  // whose addresses are the contexts
+  std::set<std::pair<int, int>> shared;      // the device that has the memory, and the one that may read it
+  std::map<Address, Allocation> memory;
   std::map<Handle, std::unique_ptr<Stream>> streams;
   std::map<Handle, std::unique_ptr<Recorded>> events;
   std::map<Handle, std::unique_ptr<Graph>> graphs;
@@ -118,14 +138,19 @@ class Driver {
   }
   [[nodiscard]] std::uint64_t used() const {
     std::uint64_t bytes = 0;
-    for (const auto& [begin, content] : memory) bytes += content.size();
+    for (const auto& [begin, allocation] : memory) bytes += allocation.content.size();
     return bytes;
   }
   [[nodiscard]] bool holds(Address begin, std::uint64_t bytes) const {
     auto after = memory.upper_bound(begin);
     if (after == memory.begin()) return false;
-    const auto& [first, content] = *std::prev(after);
-    return begin - first + bytes <= content.size();
+    const auto& [first, allocation] = *std::prev(after);
+    return begin - first + bytes <= allocation.content.size();
+  }
+  // REQUIRES: holds() the address.
+  [[nodiscard]] bool may_use(int device, Address begin) const {
+    const int owner = std::prev(memory.upper_bound(begin))->second.device;
+    return owner == device || shared.contains({owner, device});
   }
 
   int give(Stream& stream, const Work& work) {
@@ -280,19 +305,20 @@ int simulated_driver_version(int* version) {
   return kOk;
 }
 int simulated_device_count(int* count) {
-  *count = 1;
+  *count = device_count();
   return kOk;
 }
 int simulated_device(int* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? kOk : kInvalidValue;
+  return ordinal >= 0 && ordinal < device_count() ? kOk : kInvalidValue;
 }
 int simulated_device_name(char* name, int bytes, int) {
   std::strncpy(name, "simulated on the CPU", static_cast<std::size_t>(bytes));
   return kOk;
 }
-int simulated_device_uuid(std::uint8_t* uuid, int) {
+int simulated_device_uuid(std::uint8_t* uuid, int device) {
   for (std::uint8_t i = 0; i < 16; ++i) uuid[i] = i;
+  uuid[0] = static_cast<std::uint8_t>(device);
   return kOk;
 }
 int simulated_device_memory(std::size_t* bytes, int) {
@@ -324,10 +350,10 @@ int simulated_properties(void* properties, int) {
   std::strncpy(known.gfx, gfx, sizeof(known.gfx) - 1);
   return kOk;
 }
-int simulated_context_retain(ContextHandle* context, int) {
+int simulated_context_retain(ContextHandle* context, int device) {
   const Call call;
   ++driver().contexts;
-  *context = reinterpret_cast<ContextHandle>(&driver());
+  *context = reinterpret_cast<ContextHandle>(&driver().devices[static_cast<std::size_t>(device)]);
   return kOk;
 }
 int simulated_context_release(int) {
@@ -337,13 +363,17 @@ int simulated_context_release(int) {
   if (--all.contexts == 0) {  // a new context works again
     all.broken = kOk;
     all.memory.clear();
+    all.shared.clear();
     all.modules.clear();
     all.executables.clear();
   }
   return kOk;
 }
 int simulated_context_enter(ContextHandle context) {
-  return static_cast<void*>(context) == &driver() ? kOk : kInvalidHandle;
+  const std::ptrdiff_t device = reinterpret_cast<const char*>(context) - driver().devices.data();
+  if (device < 0 || device >= device_count()) return kInvalidHandle;
+  current_device = static_cast<int>(device);
+  return kOk;
 }
 
 int simulated_memory_info(std::size_t* available, std::size_t* total) {
@@ -360,7 +390,7 @@ int simulated_memory_allocate(Address* memory, std::size_t bytes) {
   if (all.fault == Fault::out_of_memory || all.used() + bytes > kMemoryBytes) return kOutOfMemory;
   std::vector<std::byte> content(bytes, std::byte{0xCD});
   *memory = address(content.data());
-  all.memory.emplace(*memory, std::move(content));
+  all.memory.emplace(*memory, Allocation{.device = current_device, .content = std::move(content)});
   return kOk;
 }
 int simulated_memory_free(Address memory) {
@@ -377,6 +407,22 @@ int simulated_pool_free(Address memory, StreamHandle) {
   if (call.state() != kOk) return call.state();
   return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
 }
+int simulated_default_pool(PoolHandle* pool, int device) {
+  *pool = reinterpret_cast<PoolHandle>(&driver().devices[static_cast<std::size_t>(device)]);
+  return kOk;
+}
+int simulated_pool_share(PoolHandle pool, const PoolAccess* access, std::size_t count) {
+  const Call call;
+  if (driver().fault == Fault::cannot_share) return kNotSupported;
+  const std::ptrdiff_t owner = reinterpret_cast<const char*>(pool) - driver().devices.data();
+  for (std::size_t i = 0; i < count; ++i) driver().shared.emplace(static_cast<int>(owner), access[i].device);
+  return call.state();
+}
+int simulated_can_access_peer(int* can, int device, int peer) {
+  *can = device != peer ? 1 : 0;
+  return kOk;
+}
+
 int simulated_host_register(void* memory, std::size_t bytes, unsigned) {
   const Call call;
   if (call.state() != kOk) return call.state();
@@ -440,12 +486,13 @@ int simulated_copy_within(Address to, Address from, std::size_t bytes, StreamHan
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || !driver().holds(from, bytes) || !driver().holds(to, bytes)) return kInvalidValue;
+  if (!driver().may_use(found->device, from) || !driver().may_use(found->device, to)) return kInvalidValue;
   return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = from, .bytes = bytes});
 }
 
 int simulated_stream_create(StreamHandle* stream, unsigned, int) {
   const Call call;
-  *stream = static_cast<StreamHandle>(keep(driver().streams, std::make_unique<Stream>()));
+  *stream = static_cast<StreamHandle>(keep(driver().streams, std::make_unique<Stream>(current_device)));
   return call.state();
 }
 int simulated_stream_destroy(StreamHandle stream) {

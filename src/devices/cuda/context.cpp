@@ -64,6 +64,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   SHUNT_TRY(create(context->stream_, kUsualPriority, "its stream"));
   for (StreamHandle& stream : context->upload_streams_) SHUNT_TRY(create(stream, kHighPriority, "a stream of uploads"));
   SHUNT_TRY(create(context->download_stream_, kHighPriority, "a stream of downloads"));
+  SHUNT_TRY(create(context->peer_stream_, kHighPriority, "a stream of copies from other devices"));
   SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of copies"));
   context->has_pool_ =
       call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
@@ -85,7 +86,8 @@ Context::~Context() {
     if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
     for (const StreamHandle stream : upload_streams_)
       if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
-    if (download_stream_ != nullptr) static_cast<void>(call().stream_destroy(download_stream_));
+    for (const StreamHandle stream : {download_stream_, peer_stream_})
+      if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
     static_cast<void>(call().stream_destroy(stream_));
   }
   static_cast<void>(call().context_release(device_));
@@ -95,7 +97,8 @@ bool Context::is_idle() const {
   const auto is_busy = [this](StreamHandle stream) {
     return stream != nullptr && call().stream_query(stream) == kNotReady;
   };
-  return !is_busy(stream_) && !is_busy(download_stream_) && std::ranges::none_of(upload_streams_, is_busy);
+  return !is_busy(stream_) && !is_busy(download_stream_) && !is_busy(peer_stream_) &&
+         std::ranges::none_of(upload_streams_, is_busy);
 }
 
 Status Context::order(StreamHandle first, StreamHandle second) {
@@ -106,6 +109,31 @@ Status Context::order(StreamHandle first, StreamHandle second) {
 Status Context::delay_uploads_to_new_buffers() {
   if (!std::exchange(has_new_buffers_, false)) return {};
   for (const StreamHandle stream : upload_streams_) SHUNT_TRY(order(stream_, stream));
+  return order(stream_, peer_stream_);
+}
+
+Status Context::wait_for(const Context& peer) const {
+  peer.enter();
+  const Status recorded = check(call().event_record(peer.ordered_, peer.stream_), "recording an event of copies");
+  enter();
+  SHUNT_TRY(recorded);
+  return check(call().stream_wait(peer_stream_, peer.ordered_, 0), "waiting for another device");
+}
+
+bool Context::can_read_from(int device) const {
+  const DriverFunctions& driver = call();
+  int can = 0;
+  return has_pool_ && driver.default_pool != nullptr && driver.pool_share != nullptr &&
+         driver.can_access_peer != nullptr && driver.can_access_peer(&can, device_, device) == kSuccess && can != 0;
+}
+
+Status Context::share_with(int device) {
+  if (std::ranges::find(readers_, device) != readers_.end()) return {};
+  PoolHandle pool = nullptr;
+  SHUNT_TRY(check(call().default_pool(&pool, device_), "the pool of its memory"));
+  const PoolAccess access{.device = device};
+  SHUNT_TRY(check(call().pool_share(pool, &access, 1), "sharing its memory with another device"));
+  readers_.push_back(device);
   return {};
 }
 

@@ -2,8 +2,8 @@
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
 // through one stream, in order; only weights arrive on others beside it, which a thread of its own may be giving work,
-// and bytes leave on one for memory of the host that is pinned, after what came before them only.
-// All else is for one thread at a time, which enter() binds to the context.
+// bytes leave on one for memory of the host that is pinned, after what came before them only, and bytes of other
+// devices arrive on one. All else is for one thread at a time, which enter() binds to the context.
 #pragma once
 
 #include <array>
@@ -38,9 +38,17 @@ class Context : public std::enable_shared_from_this<Context> {
   [[nodiscard]] Status wait_for_uploads() { return order(upload_stream(), stream_); }
   // Makes the first upload stream wait for what the stream was given so far.
   [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream()); }
-  // Makes all of them wait for buffers that were made since the last call, which the stream clears.
+  // Makes the streams on which bytes arrive wait for buffers that were made since the last call, which the stream
+  // clears.
   [[nodiscard]] Status delay_uploads_to_new_buffers();
   void note_new_buffer() { has_new_buffers_ = true; }
+  [[nodiscard]] StreamHandle peer_stream() const { return peer_stream_; }
+  // Returns whether the device, by itself, can read what another one of the driver has allocated.
+  [[nodiscard]] bool can_read_from(int device) const;
+  // Makes the stream of copies from other devices wait for what another one's stream was given so far.
+  [[nodiscard]] Status wait_for(const Context& peer) const;
+  // Lets another device read its memory. REQUIRES: it can.
+  [[nodiscard]] Status share_with(int device);
   [[nodiscard]] StreamHandle download_stream() const { return download_stream_; }
   // Makes that stream wait for what the stream was given so far.
   [[nodiscard]] Status delay_downloads() { return order(stream_, download_stream_); }
@@ -98,8 +106,10 @@ class Context : public std::enable_shared_from_this<Context> {
   StreamHandle stream_ = nullptr;
   std::array<StreamHandle, kUploadStreams> upload_streams_{};
   StreamHandle download_stream_ = nullptr;
+  StreamHandle peer_stream_ = nullptr;
   EventHandle ordered_ = nullptr;  // of the last order()
   bool has_pool_ = false;
+  std::vector<int> readers_;  // the devices that it has shared its memory with
   bool has_new_buffers_ = false;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;

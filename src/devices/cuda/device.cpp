@@ -117,6 +117,18 @@ void describe_limits(const Context& context, DeviceInfo& info) {
                 .uncertainty = 0.9};
 }
 
+// Returns whether the device reads the memory of all others of its driver by itself, and there are any.
+bool links_to_all(const Context& context, int ordinal) {
+  int count = 0;
+  if (context.call().device_count(&count) != kSuccess || count < 2) return false;
+  for (int other = 0; other < count; ++other) {
+    int device = 0;
+    if (other != ordinal && (context.call().device(&device, other) != kSuccess || !context.can_read_from(device)))
+      return false;
+  }
+  return true;
+}
+
 DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& options) {
   const Driver& driver = context.driver();
   const AttributeNumbers& numbers = driver.api().attributes;
@@ -136,6 +148,7 @@ DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& opti
   info.driver = word_in(driver.takes_ptx() ? "/sys/module/nvidia/version" : "/sys/module/amdgpu/version");
   if (!info.driver.empty()) info.driver = fmt::format("{} {}", info.vendor, info.driver);
   info.memory_bytes = bytes;
+  info.links_to_peers = links_to_all(context, ordinal);
   info.alignment_bytes = 256;
   info.details = {context.gpu().gfx};
   if (driver.takes_ptx())
@@ -226,6 +239,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     if (Status status = health_.get().status; !status || from.empty()) return Event(std::move(status));
     context_->enter();
+    ++writes_;
     Status written = transfer_.write(address_of(to), from, settle());
     return Event(written ? std::move(written) : lose("writing", std::move(written).error()));
   }
@@ -236,8 +250,25 @@ class CudaDevice final : public Device {
     Result<Arrival> arrival = transfer_.read(address_of(from), to, settle());
     if (!arrival) return Event(lose("reading", std::move(arrival).error()));
     Event event(this);
-    pending_.push_back({.event = event, .arrival = std::move(*arrival)});
+    pending_.push_back({.event = event, .arrival = std::move(*arrival), .writes = writes_});
     return event;
+  }
+
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
+    auto* const other = dynamic_cast<CudaDevice*>(&peer);
+    if (other == nullptr || !info_.links_to_peers || &other->context_->driver() != &context_->driver())
+      return Device::copy_from_peer(peer, from, to);
+    if (Status status = health_.get().status; !status || to.bytes == 0) return Event(std::move(status));
+    if (const Status shared = other->context_->share_with(context_->device()); !shared)
+      return Event(fail(Code::unsupported, shared.error().message));
+    context_->enter();
+    const StreamHandle stream = context_->peer_stream();
+    return pend(arrivals_, stream, "copying from another device", [&]() -> Status {
+      SHUNT_TRY(context_->delay_uploads_to_new_buffers());
+      // The events of writes are done before the stream has passed them.
+      if (other->passed_writes_ != other->writes_) SHUNT_TRY(context_->wait_for(*other->context_));
+      return check(context_->call().copy_within(address_of(to), address_of(from), to.bytes, stream), "copying");
+    });
   }
 
   [[nodiscard]] Result<std::shared_ptr<const void>> pin_host(std::span<const std::byte> memory, HostAccess access,
@@ -281,18 +312,22 @@ class CudaDevice final : public Device {
     if (Status started = mine.submit(submission); !started)
       return Event(lose(fmt::format("program \"{}\"", mine.name()), std::move(started).error()));
     Event event(this);
-    pending_.push_back(
-        {.event = event, .program = &mine, .submission = submission, .deadline = deadline_of(submission)});
+    pending_.push_back({.event = event,
+                        .program = &mine,
+                        .submission = submission,
+                        .deadline = deadline_of(submission),
+                        .writes = writes_});
     return event;
   }
 
   [[nodiscard]] bool runs_in_order() const override { return true; }
 
   bool advance(std::chrono::nanoseconds patience) override {
-    if (pending_.empty() && copies_.empty() && downloads_.empty()) return false;
+    if (pending_.empty() && copies_.empty() && downloads_.empty() && arrivals_.empty()) return false;
     context_->enter();
     poll_patiently(patience, [this] {
-      const bool has_copied = complete_first_of(copies_) || complete_first_of(downloads_);
+      const bool has_copied =
+          complete_first_of(copies_) || complete_first_of(downloads_) || complete_first_of(arrivals_);
       return (!pending_.empty() && complete_first()) || has_copied;
     });
     return true;
@@ -357,6 +392,7 @@ class CudaDevice final : public Device {
     Submission submission = {};
     Deadline deadline{};  // from when it was the first of them
     Arrival arrival{};
+    std::uint64_t writes = 0;  // before it
 
     [[nodiscard]] int query() const { return program != nullptr ? program->query() : arrival.pinned->query(); }
     [[nodiscard]] std::string what() const {
@@ -370,34 +406,43 @@ class CudaDevice final : public Device {
     std::shared_ptr<WeightStream::Copy> copy;
 
     [[nodiscard]] int query() const { return WeightStream::query(*copy); }
-    static constexpr std::string_view kWhat = "copying a weight";
+    static constexpr std::string_view what = "copying a weight";
   };
 
-  // Bytes on their way to pinned memory of the host, in the order of read().
-  struct PendingDownload {
+  // Bytes on their way on a stream for such copies only.
+  struct PendingMark {
     Event event;
     std::unique_ptr<Mark> mark;
+    std::string_view what;
 
     [[nodiscard]] int query() const { return mark->query(); }
-    static constexpr std::string_view kWhat = "reading";
   };
+
+  // Marks the end of what `give` gives a stream, which `pending` then has.
+  template <class Give>
+  Event pend(std::deque<PendingMark>& pending, StreamHandle stream, std::string_view what, const Give& give) {
+    auto mark = Mark::create(context_);
+    Status given = mark ? give() : std::unexpected(mark.error());
+    if (given) given = check((*mark)->record(stream), "recording an event");
+    if (!given) return Event(lose(what, std::move(given).error()));
+    Event event(this);
+    pending.push_back({.event = event, .mark = *std::move(mark), .what = what});
+    return event;
+  }
 
   // The device copies them beside other work, once what it was given so far has written them.
   Event download(Address from, std::span<std::byte> to) {
-    auto mark = Mark::create(context_);
-    Status given = mark ? context_->delay_downloads() : std::unexpected(mark.error());
-    while (given && !to.empty()) {
-      const std::size_t bytes = pinned_.first_alike(to).size();
-      given = check(context_->call().copy_to_host(to.data(), from, bytes, context_->download_stream()),
-                    "copying from the device");
-      from += bytes;
-      to = to.subspan(bytes);
-    }
-    if (given) given = check((*mark)->record(context_->download_stream()), "recording an event");
-    if (!given) return Event(lose(PendingDownload::kWhat, std::move(given).error()));
-    Event event(this);
-    downloads_.push_back({.event = event, .mark = *std::move(mark)});
-    return event;
+    const StreamHandle stream = context_->download_stream();
+    return pend(downloads_, stream, "reading", [&]() -> Status {
+      SHUNT_TRY(context_->delay_downloads());
+      while (!to.empty()) {
+        const std::size_t bytes = pinned_.first_alike(to).size();
+        SHUNT_TRY(check(context_->call().copy_to_host(to.data(), from, bytes, stream), "copying from the device"));
+        from += bytes;
+        to = to.subspan(bytes);
+      }
+      return {};
+    });
   }
 
   [[nodiscard]] static Address address_of(const Binding& binding) {
@@ -422,6 +467,7 @@ class CudaDevice final : public Device {
       ended = lose(over.what(), error_of(answer, "the device reports").error());
     else if (over.arrival.pinned != nullptr)
       transfer_.finish(std::move(over.arrival));
+    passed_writes_ = over.writes;
     over.event.complete(std::move(ended));
     return true;
   }
@@ -435,7 +481,7 @@ class CudaDevice final : public Device {
     Copy over = std::move(copies.front());
     copies.pop_front();
     Status ended;
-    if (answer != kSuccess) ended = lose(Copy::kWhat, error_of(answer, "the device reports").error());
+    if (answer != kSuccess) ended = lose(over.what, error_of(answer, "the device reports").error());
     over.event.complete(std::move(ended));
     return true;
   }
@@ -469,7 +515,8 @@ class CudaDevice final : public Device {
     weights_.give_all();
     for (PendingCopy& each : std::exchange(copies_, {})) each.event.complete(status);
     // Their memory is kept as long as the device may still write to it.
-    for (PendingDownload& each : std::exchange(downloads_, {})) each.event.complete(status);
+    for (std::deque<PendingMark>* const marks : {&downloads_, &arrivals_})
+      for (PendingMark& each : std::exchange(*marks, {})) each.event.complete(status);
     return status;
   }
 
@@ -483,7 +530,10 @@ class CudaDevice final : public Device {
   WeightStream weights_;
   std::deque<Pending> pending_;
   std::deque<PendingCopy> copies_;
-  std::deque<PendingDownload> downloads_;
+  std::deque<PendingMark> downloads_;
+  std::deque<PendingMark> arrivals_;  // from other devices
+  std::uint64_t writes_ = 0;
+  std::uint64_t passed_writes_ = 0;  // those that the stream is known to have passed
   KernelChoices choices_;
   HealthRecord health_{info_.id};
 };

@@ -13,6 +13,7 @@ using GraphHandle = struct GraphObject*;
 using ExecutableHandle = struct ExecutableObject*;
 using ModuleHandle = struct ModuleObject*;
 using FunctionHandle = struct FunctionObject*;
+using PoolHandle = struct PoolObject*;
 using Address = std::uint64_t;
 
 // CUlaunchAttribute and CUlaunchConfig.
@@ -31,6 +32,14 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+
+// CUmemAccessDesc: how a device accesses the memory of a pool.
+struct PoolAccess {
+  int location_type = 1;  // a device
+  int device;
+  int rights = 3;  // it reads and writes
+};
+static_assert(sizeof(PoolAccess) == 12);
 
 // hipDeviceProp_t of HIP 5, which hipGetDeviceProperties of later libraries still writes; theirs has another name.
 struct HipProperties {

@@ -51,6 +51,24 @@ TEST_P(SimulatedModel, HasItsProgramsInTraces) { test::expect_program_events(Get
 
 TEST_P(SimulatedModel, HasItsOpsInTraces) { test::expect_op_events(GetParam()); }
 
+TEST(SimulatedModelOnTwoGpus, GivesTheReferenceTokensByDirectCopies) {
+  const simulated::Variable gpus("SHUNT_SIMULATED_GPUS", "2");
+  const simulated::Simulation simulation;
+  const Loaded loaded(kTrainedModel, "cuda:0,cuda:1",
+                      {.context = 64, .max_sequences = 2, .strategy = Strategy::layers});
+  const auto plan = loaded.session->plan_for(1, 1);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_TRUE(std::ranges::any_of((*plan)->steps, [&](const shunt::Step& step) {
+    return step.kind == shunt::Step::Kind::transfer && step.transfer.from != step.transfer.to;
+  }));
+  const std::vector<std::vector<Token>> tokens = short_run(*loaded.session);
+  for (std::size_t prompt = 0; prompt < tokens.size(); ++prompt) {
+    auto expected = reference()["prompts"][prompt]["greedy_ids"].get<std::vector<Token>>();
+    expected.resize(kShortRunTokens);
+    EXPECT_EQ(tokens[prompt], expected);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SimulatedModel, testing::Values("cuda:0", "hip:0", "metal:0"), [](const auto& test) {
   const std::string id = test.param;
   return id.substr(0, id.find(':'));
