@@ -106,16 +106,16 @@ std::map<std::string, std::size_t> shapes_by_kernel(std::span<const KernelChoice
 }
 
 std::string to_text(const Profile& profile, const std::filesystem::path& path) {
-  std::string text =
-      fmt::format("{:<12} {:>9} {:>8} {:>8} {:>22} {:>22} {:>6} {:>6} {:>7} {:>7}\n", "device", "launch us", "wake us",
-                  "op us", "to device", "from device", "few", "many", "kinds", "shapes");
+  std::string text = fmt::format("{:<12} {:>9} {:>8} {:>8} {:>22} {:>22} {:>22} {:>6} {:>6} {:>7} {:>7}\n", "device",
+                                 "launch us", "wake us", "op us", "to device", "from device", "from other devices",
+                                 "few", "many", "kinds", "shapes");
   for (const DeviceProfile& device : profile.devices) {
     std::size_t shapes = 0;
     for (const auto& [kind, points] : device.ops) shapes += points.size();
-    text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>6.2f} {:>6.2f} {:>7} {:>7}\n", device.id,
-                        device.launch_us, device.wake_us, device.op_us, rates_in_words(device.to_device),
-                        rates_in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
-                        device.ops.size(), shapes);
+    text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>22} {:>6.2f} {:>6.2f} {:>7} {:>7}\n",
+                        device.id, device.launch_us, device.wake_us, device.op_us, rates_in_words(device.to_device),
+                        rates_in_words(device.from_device), rates_in_words(device.from_peers), device.few_tokens_ratio,
+                        device.many_tokens_ratio, device.ops.size(), shapes);
     for (const auto& [kind, choices] : device.choices)
       for (const auto& [kernel, count] : shapes_by_kernel(choices))
         text += fmt::format("  {} by {}: {} shapes\n", kind, kernel, count);
@@ -266,8 +266,9 @@ Result<DeviceProfile> measure_undisturbed(const Device& device, const CalibrateO
                                    100 * found.taken)});
 }
 
-Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before,
-                              const models::Model* model, const CalibrateOptions& options) {
+Result<DeviceProfile> measure(Device& device, Device* peer, std::span<const BenchCase> cases,
+                              const DeviceProfile* before, const models::Model* model,
+                              const CalibrateOptions& options) {
   const bool goes_on = before != nullptr && !before->is_brief;
   auto found = with_progress(device, [&](const Progress& progress) {
     return calibrate(
@@ -275,6 +276,7 @@ Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, 
         {.quick = options.quick || is_unnamed_reference(device, options),
          .checks_all = options.model.empty() && !options.quick,
          .enough_seconds = options.model.empty() ? std::numeric_limits<double>::infinity() : kEnoughSeconds,
+         .peer = peer,
          .confirm =
              [&](std::vector<KernelComparison> comparisons) {
                return confirm(device, std::move(comparisons), model, options, progress);
@@ -329,7 +331,7 @@ struct Results {
 
 // Measures or checks one device. Errors: only those that would stop every other device too.
 // `model`: the one whose shapes these are, or null.
-Status add_device(Device& device, const CalibrateOptions& options, std::span<const BenchCase> cases,
+Status add_device(Device& device, Device* peer, const CalibrateOptions& options, std::span<const BenchCase> cases,
                   const models::Model* model, const models::Model* steps, Results& results) {
   const DeviceProfile* const before = results.kept.find(device.info());
   if (options.check) {
@@ -338,7 +340,8 @@ Status add_device(Device& device, const CalibrateOptions& options, std::span<con
     if (!checked) results.failures.push_back(std::move(checked).error());
     return {};
   }
-  auto found = measure_undisturbed(device, options, [&] { return measure(device, cases, before, model, options); });
+  auto found =
+      measure_undisturbed(device, options, [&] { return measure(device, peer, cases, before, model, options); });
   if (!found) {
     results.failures.push_back(std::move(found).error());
     return {};
@@ -374,11 +377,12 @@ Status execute(CalibrateOptions& options) {
   std::string warning;  // the runtime has already printed it
   SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
-  for (Device* device : opened(*runtime).handles()) {
+  const std::span<Device* const> devices = opened(*runtime).handles();
+  for (Device* device : devices) {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, cases_for(options, *runtime, *device, model.get()));
     const models::Model* const steps = made ? made.get() : model.get();
-    SHUNT_TRY(add_device(*device, options, cases, model.get(), is_unnamed_reference(*device, options) ? nullptr : steps,
-                         results));
+    SHUNT_TRY(add_device(*device, peer_of(*device, devices), options, cases, model.get(),
+                         is_unnamed_reference(*device, options) ? nullptr : steps, results));
     if (was_interrupted()) break;
   }
   SHUNT_TRY(results.show(options, watch.seconds()));

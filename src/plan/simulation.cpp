@@ -71,7 +71,7 @@ void Simulation::begin(std::uint32_t number, double now) {
   } else {
     step.at_host = goes_through_host(lanes_[step.from], lanes_[step.device]);
     step.span = step.at_host ? timeline_.to_host(step.from, step.bytes, now, step.copied)
-                             : timeline_.from_host(step.device, step.bytes, now, step.copied);
+                             : timeline_.from_peer(step.device, step.bytes, now);
   }
   keep_going(number, step.span.end_us);
 }

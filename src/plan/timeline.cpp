@@ -43,6 +43,7 @@ std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const Dev
                      .to_host = costs[device].from_device(),
                      .from_host = costs[device].to_device(),
                      .weights_from_host = costs[device].weights_to_device(),
+                     .from_peers = costs[device].from_peers(),
                      .reads_beside_weights = costs[device].reads_beside_weights(),
                      .weights_beside_reads = costs[device].weights_beside_reads(),
                      .pins_memory = costs[device].pins_memory(),
@@ -88,10 +89,14 @@ Copied priced_as(const Lane& from, const Lane& to, Copied what) {
 
 Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes, Copied what) {
   if (from.pool == to.pool) return {};
+  if (!goes_through_host(from, to)) {
+    const double us = to.from_peers.copy_us(bytes);
+    return {.us = us, .uncertainty_us = us * to.from_peers.spread};
+  }
   const Copied priced = priced_as(from, to, what);
   const LinkRates& link = link_from_host(to, priced);
   const LinkRates& link_down = link_to_host(from, priced);
-  const double down = goes_through_host(from, to) ? link_down.copy_us(bytes) : 0;
+  const double down = link_down.copy_us(bytes);
   const double up = link.copy_us(bytes);
   return {.us = down + up, .uncertainty_us = down * link_down.spread + up * link.spread};
 }
@@ -161,8 +166,12 @@ Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us,
   return copy(link_from_host(lane, what), bytes, ready_us, free);
 }
 
+Span Timeline::from_peer(std::uint32_t to, std::uint64_t bytes, double ready_us) {
+  return copy(lanes_[to].from_peers, bytes, ready_us, to_free_[to]);
+}
+
 Span Timeline::transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us) {
-  if (!goes_through_host(lanes_[from], lanes_[to])) return from_host(to, bytes, ready_us);
+  if (!goes_through_host(lanes_[from], lanes_[to])) return from_peer(to, bytes, ready_us);
   const Span down = to_host(from, bytes, ready_us);
   const Span up = from_host(to, bytes, down.end_us);
   return {down.start_us == down.end_us ? up.start_us : down.start_us, up.end_us};

@@ -24,6 +24,7 @@ struct Lane {
   LinkRates to_host;     // zero if its memory is the host's
   LinkRates from_host;
   LinkRates weights_from_host;
+  LinkRates from_peers;
   double reads_beside_weights = 1;  // the share of its rate at which the processor reads memory meanwhile
   double weights_beside_reads = 1;  // and that at which they then travel
   bool pins_memory = false;         // whether weights and state are copied from where they are
@@ -89,6 +90,8 @@ class Timeline {
   // The two halves of such a copy, for callers that let others begin in between.
   Span to_host(std::uint32_t from, std::uint64_t bytes, double ready_us, Copied what = Copied::value);
   Span from_host(std::uint32_t to, std::uint64_t bytes, double ready_us, Copied what = Copied::value);
+  // A copy between two pools with a direct link.
+  Span from_peer(std::uint32_t to, std::uint64_t bytes, double ready_us);
 
   [[nodiscard]] double free_us(std::uint32_t device) const { return resource_free_[lanes_[device].resource]; }
   [[nodiscard]] double end_us() const { return end_us_; }
@@ -101,7 +104,7 @@ class Timeline {
 
   std::span<const Lane> lanes_;
   std::vector<double> resource_free_;  // by resource
-  std::vector<double> to_free_;        // by device: its inbound link, for values
+  std::vector<double> to_free_;        // by device: its inbound link, for values, also those of peers
   std::vector<double> weights_free_;   // by device: the same for weights, which values pass
   std::vector<double> from_free_;
   double end_us_ = 0;

@@ -160,6 +160,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   }
   if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
   if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
+  from_peers_ = measured.from_peers.bytes_per_s > 0 ? measured.from_peers : to_device_;
   pins_memory_ = measured.weights.bytes_per_s > 0;
   weights_to_device_ = pins_memory_ ? measured.weights : to_device_;
   reads_beside_weights_ = std::min(measured.reads_beside_weights, 1.0);
@@ -196,7 +197,7 @@ bool DeviceCost::may_rest_on(const Outlier& outlier, std::string_view kind, cons
 }
 
 void DeviceCost::forget_links() {
-  to_device_ = from_device_ = weights_to_device_ = prior_link_;
+  to_device_ = from_device_ = from_peers_ = weights_to_device_ = prior_link_;
   pins_memory_ = false;
   one_way_at_a_time_ = false;
 }

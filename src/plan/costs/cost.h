@@ -71,6 +71,8 @@ class DeviceCost {
   // Copies from and to the host's memory; zero rates if the device's memory is the host's.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
+  // Copies directly from another device that links to its peers.
+  [[nodiscard]] const LinkRates& from_peers() const { return from_peers_; }
   // Copies of weights for the duration of a step.
   [[nodiscard]] const LinkRates& weights_to_device() const { return weights_to_device_; }
   // Returns whether the host's memory is pinned for these, so that they were measured apart.
@@ -115,6 +117,7 @@ class DeviceCost {
   double wake_us_ = 0;
   LinkRates to_device_;
   LinkRates from_device_;
+  LinkRates from_peers_;
   LinkRates weights_to_device_;
   bool pins_memory_ = false;
   double reads_beside_weights_ = 1;

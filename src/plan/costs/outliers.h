@@ -31,6 +31,7 @@ struct LinkRecord {
 inline constexpr std::array kLinkRecords{
     LinkRecord{"copying to the device", &DeviceProfile::to_device},
     LinkRecord{"copying from the device", &DeviceProfile::from_device},
+    LinkRecord{"copying from another device", &DeviceProfile::from_peers},
     LinkRecord{"copying weights", &DeviceProfile::weights},
     LinkRecord{"copying both ways", &DeviceProfile::both_ways},
 };

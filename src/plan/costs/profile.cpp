@@ -65,7 +65,8 @@ bool is_sound(const DeviceProfile& device) {
   return is_ratio(device.few_tokens_ratio) && is_ratio(device.reads_beside_weights) &&
          is_ratio(device.weights_beside_reads) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
          is_time(device.wake_us) && is_time(device.op_us) && is_time(device.checked_s) && is_link(device.to_device) &&
-         is_link(device.from_device) && is_link(device.weights) && is_link(device.both_ways) &&
+         is_link(device.from_device) && is_link(device.from_peers) && is_link(device.weights) &&
+         is_link(device.both_ways) &&
          std::ranges::all_of(device.ops,
                              [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); }) &&
          std::ranges::all_of(device.choices,
@@ -113,6 +114,7 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("many_tokens_ratio", device.many_tokens_ratio);
   visit("to_device", device.to_device);
   visit("from_device", device.from_device);
+  visit("from_peers", device.from_peers);
   visit("weights", device.weights);
   visit("reads_beside_weights", device.reads_beside_weights);
   visit("weights_beside_reads", device.weights_beside_reads);
@@ -168,7 +170,8 @@ Result<Profile> profile_from_json(std::string_view text) {
   if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
   // Fields missing in older files get defaults: not brief, no launch after a pause, no factors of whole steps, no
-  // choices of kernels, no rate of weights or of reads beside them, nothing confirmed, and an unknown time and build.
+  // choices of kernels, no rate of peers, of weights or of reads beside them, nothing confirmed, and an unknown time
+  // and build.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());
@@ -178,6 +181,7 @@ Result<Profile> profile_from_json(std::string_view text) {
       device.emplace("few_tokens_ratio", 1.0);
       device.emplace("many_tokens_ratio", 1.0);
       device.emplace("choices", Json::object());
+      device.emplace("from_peers", field_json::json_of(LinkRates{}));
       device.emplace("weights", field_json::json_of(LinkRates{}));
       device.emplace("reads_beside_weights", 1.0);
       device.emplace("weights_beside_reads", 1.0);

@@ -54,7 +54,8 @@ struct DeviceProfile {
   double many_tokens_ratio = 1;
   LinkRates to_device;
   LinkRates from_device;
-  LinkRates weights;  // to the device, of weights in pinned memory; no rate: as to_device
+  LinkRates from_peers;  // to the device, directly from another; no rate: as to_device
+  LinkRates weights;     // to the device, of weights in pinned memory; no rate: as to_device
   // The shares of their rates at which the processor reads memory while weights travel, and at which these do.
   double reads_beside_weights = 1;
   double weights_beside_reads = 1;

@@ -265,9 +265,12 @@ class Calibration {
     while (most * 4 > std::min(available, device_.info().largest_binding_bytes) && most > kLinkSizes[1]) most /= 4;
     // Weights come from memory, not from a cache, if there is time to pin so much.
     const std::uint64_t weights = profile_.is_brief ? most : cpu::beyond_cache_bytes();
-    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most, weights));
+    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most, weights, options_.peer));
     SHUNT_TRY_ASSIGN(profile_.to_device, measure_link(*bench, Direction::to_device, most));
     SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
+    if (bench->copies_from_peer()) {
+      SHUNT_TRY_ASSIGN(profile_.from_peers, measure_link(*bench, Direction::from_peer, most));
+    }
     if (bench->copies_weights()) {
       SHUNT_TRY_ASSIGN(profile_.weights, measure_link(*bench, Direction::weights, most));
       profile_.reads_beside_weights = kUsualReadsBesideWeights;
@@ -604,6 +607,14 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
     checked.push_back({.kind = kind, .is_seen = is_seen, .cost = its_cost, .predicted = predicted, .us = time->median});
   }
   return checked;
+}
+
+Device* peer_of(const Device& device, std::span<Device* const> devices) {
+  const auto peer = std::ranges::find_if(devices, [&](const Device* each) {
+    return each->info().links_to_peers && each->info().memory_pool != device.info().memory_pool &&
+           each->info().memory_pool != kHostPool;
+  });
+  return device.info().links_to_peers && peer != devices.end() ? *peer : nullptr;
 }
 
 Result<DeviceProfile> calibrate(Device& device, std::span<const BenchCase> cases, DeviceProfile before,

@@ -24,10 +24,14 @@ struct CalibrationOptions {
   bool checks_all = true;
   // Shapes are not visited again after this time, by the device's clock.
   double enough_seconds = std::numeric_limits<double>::infinity();
+  Device* peer = nullptr;  // another device, from which copies are measured if it has a direct link
   ConfirmKernels confirm;  // called with what won over kernels by rule; empty: all of that counts
   // Called before each measurement; false ends the calibration with an error.
   std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
 };
+
+// Returns another one of these devices that may have a direct link to that one; null if there is none.
+[[nodiscard]] Device* peer_of(const Device& device, std::span<Device* const> devices);
 
 // Measures launches, links and `cases`, and adds them to `before`, whose measurements of other shapes stay. Leaves out
 // what the device declines; puts what it computes wrongly in `refused`. Where the device has several kernels for a

@@ -17,8 +17,8 @@ constexpr int kReads = 7;
 }  // namespace
 
 Result<std::unique_ptr<LinkBench>> LinkBench::create(Device& device, std::uint64_t most_bytes,
-                                                     std::uint64_t weight_bytes) {
-  std::unique_ptr<LinkBench> bench(new LinkBench(device));
+                                                     std::uint64_t weight_bytes, Device* peer) {
+  std::unique_ptr<LinkBench> bench(new LinkBench(device, peer));
   SHUNT_TRY_ASSIGN(bench->down_, device.allocate(most_bytes, BufferUse::values));
   SHUNT_TRY_ASSIGN(bench->up_, device.allocate(most_bytes, BufferUse::values));
   bench->host_down_.resize(most_bytes);
@@ -26,6 +26,9 @@ Result<std::unique_ptr<LinkBench>> LinkBench::create(Device& device, std::uint64
   bench->pin(most_bytes);
   if (bench->copies_weights() && weight_bytes > most_bytes) bench->pin(weight_bytes);
   SHUNT_TRY(bench->measure_us(Direction::both, most_bytes));  // touches all memory
+  if (peer == nullptr) return bench;
+  if (auto of_peer = peer->allocate(most_bytes, BufferUse::values)) bench->of_peer_ = *std::move(of_peer);
+  if (bench->copies_from_peer() && !bench->measure_us(Direction::from_peer, most_bytes)) bench->of_peer_.reset();
   return bench;
 }
 
@@ -83,6 +86,10 @@ Result<double> LinkBench::measure_us(Direction direction, std::uint64_t bytes) {
   const auto elapsed_us = [&] { return static_cast<double>(device_.now_ns() - begin) / 1e3; };
   if (direction == Direction::weights) {
     SHUNT_TRY(copy_weights(bytes));
+    return elapsed_us();
+  }
+  if (direction == Direction::from_peer) {
+    SHUNT_TRY(device_.copy_from_peer(*peer_, {of_peer_.get(), 0, bytes}, {up_.get(), 0, bytes}).wait());
     return elapsed_us();
   }
   Event up = direction == Direction::from_device
