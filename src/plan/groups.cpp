@@ -69,14 +69,12 @@ class Grouping {
     const OpCost& cost = given_.cost_cache->of(UnitCall(graph_, unit).call(), device);
     if (!cost.support || given_.too_large_for(unit, device) != kNone) return kCannot;
     for (const TensorId input : unit.inputs)
-      if (input != kNone && state_elsewhere(graph_.tensor(input), device)) return kCannot;
+      if (input != kNone && stays_elsewhere(graph_.tensor(input).base, device)) return kCannot;
     return cost.compute.us;
   }
 
-  [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {
-    const std::uint32_t home = given_.home_of(tensor.base);
-    return tensor.operand.kind == TensorKind::state && home != kNone && !given_.may_travel(tensor.base) &&
-           problem_.lanes[home].pool != problem_.lanes[device].pool;
+  [[nodiscard]] bool stays_elsewhere(TensorId base, std::uint32_t device) const {
+    return given_.must_stay(base) && problem_.lanes[given_.home_of(base)].pool != problem_.lanes[device].pool;
   }
 
   // Joins nodes that use the same state, and nodes that do the same with one weight, which are pieces of a step: apart,
@@ -137,7 +135,7 @@ class Grouping {
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
     const std::uint32_t home = given_.home_of(base);
-    // The item must run where other state is; small weights are everywhere.
+    // The item must run where what stays is; small weights are everywhere.
     const bool is_kept = kind == TensorKind::weight || kind == TensorKind::state;
     if (home != kNone && is_kept && !given_.may_travel(base)) return;
     const bool is_held = home == kNone && is_kept;

@@ -22,8 +22,7 @@ class Placer {
 
   Result<Placement> place() {
     for (TensorId tensor = 0; tensor < problem_.homes.size(); ++tensor)
-      if (problem_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state &&
-          !problem_.may_travel(tensor))
+      if (graph_.tensor(tensor).operand.kind == TensorKind::state && problem_.must_stay(tensor))
         state_pool_.emplace(tensor, device(problem_.homes[tensor]).memory_pool);
     if (const Search* search = std::get_if<Search>(&where_)) {
       preferred_ = search->preferred;
@@ -69,6 +68,14 @@ class Placer {
     });
   }
 
+  [[nodiscard]] bool weight_elsewhere(const Unit& unit, std::uint32_t index) const {
+    return std::ranges::any_of(unit.inputs, [&](TensorId input) {
+      if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::weight) return false;
+      const TensorId base = graph_.tensor(input).base;
+      return problem_.must_stay(base) && device(problem_.home_of(base)).memory_pool != device(index).memory_pool;
+    });
+  }
+
   [[nodiscard]] Candidate judge(const Unit& unit, std::uint32_t index) const {
     Candidate candidate{.device = index, .measured = problem_.costs[index].is_measured()};
     if (std::holds_alternative<GivenPlaces>(where_) && chosen_for(unit) != index) {
@@ -88,8 +95,8 @@ class Placer {
                       in_units(graph_.tensor(id).operand.span_bytes()), in_units(device(index).largest_binding_bytes));
       return candidate;
     }
-    if (state_elsewhere(unit, index)) {
-      candidate.reason = Reason::state_elsewhere;
+    if (state_elsewhere(unit, index) || weight_elsewhere(unit, index)) {
+      candidate.reason = state_elsewhere(unit, index) ? Reason::state_elsewhere : Reason::weights_elsewhere;
       return candidate;
     }
     candidate.reason = Reason::higher_cost;
@@ -108,7 +115,7 @@ class Placer {
       const Unit alone = unit_of(graph_, node);
       const OpCost& cost = problem_.cost_cache->of(UnitCall(graph_, alone).call(), candidate.device);
       if (!cost.support || problem_.too_large_for(alone, candidate.device) != kNone ||
-          state_elsewhere(alone, candidate.device))
+          state_elsewhere(alone, candidate.device) || weight_elsewhere(alone, candidate.device))
         return;
       all.us += cost.compute.us;
       all.uncertainty_us += cost.compute.uncertainty_us;

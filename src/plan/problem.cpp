@@ -1,6 +1,8 @@
 #include "plan/problem.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -90,9 +92,14 @@ bool is_small_weight(const Operand& operand) {
 
 bool PlanProblem::may_travel(TensorId base) const {
   const Operand& operand = graph.tensor(base).operand;
-  if (home_of(base) == kNone) return false;
+  const std::uint32_t home = home_of(base);
+  if (home == kNone || devices[home]->info().memory_pool != kHostPool) return false;
   return operand.kind == TensorKind::state ? state_travels
                                            : operand.kind == TensorKind::weight && !is_small_weight(operand);
+}
+
+bool PlanProblem::must_stay(TensorId base) const {
+  return home_of(base) != kNone && !is_small_weight(graph.tensor(base).operand) && !may_travel(base);
 }
 
 TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) const {
@@ -103,6 +110,12 @@ TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) cons
   return too_large(unit.output) ? unit.output : kNone;
 }
 
-bool PlanProblem::is_measured() const { return std::ranges::all_of(costs, &DeviceCost::is_measured); }
+bool PlanProblem::is_measured() const {
+  std::set<std::string_view> measured;  // processors
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    if (costs[device].is_measured()) measured.insert(devices[device]->info().compute_resource);
+  return std::ranges::all_of(devices,
+                             [&](const Device* device) { return measured.contains(device->info().compute_resource); });
+}
 
 }  // namespace shunt

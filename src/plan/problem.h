@@ -31,12 +31,16 @@ struct PlanProblem {
 
   // The device whose memory already holds a base tensor, or kNone.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
-  // Returns whether devices other than the home of a base tensor, which has one, may copy it for a plan's duration.
+  // Returns whether devices other than the home of a base tensor, which has one, may copy it for a plan's duration: if
+  // that is in the host's memory. What is in another device's is used there, beside what others do.
   [[nodiscard]] bool may_travel(TensorId base) const;
+  // Returns whether a weight or state is only for devices that see the memory of its home.
+  [[nodiscard]] bool must_stay(TensorId base) const;
   // The device that a base tensor is copied from whenever its memory was lent, or kNone.
   [[nodiscard]] std::uint32_t lender_of(TensorId base) const { return lent_from.empty() ? kNone : lent_from[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.
   [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
+  // Returns whether all processors were measured, through one of the devices that use them.
   [[nodiscard]] bool is_measured() const;
 
   const Graph& graph;

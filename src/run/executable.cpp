@@ -257,8 +257,7 @@ void Executable::pin_host_of(std::uint32_t number) {
     // The driver of another GPU takes no span that was pinned for this one in part.
     if (std::ranges::count_if(devices_, [](const Device* each) { return !each->info().is_host_cpu(); }) == 1)
       bytes = std::min(bytes, pieces * kPinnedPieceBytes);
-    auto state = context_.state->find(graph_.tensor(graph_.tensor(transfer.tensor).base).name);
-    if (state.get() == whole.buffer) owner = std::move(state);  // not a copy in the processor's arena
+    owner = context_.state->find(graph_.tensor(graph_.tensor(transfer.tensor).base).name);
   } else if (const auto weight = std::ranges::find(weights_, whole.buffer, &std::shared_ptr<Buffer>::get);
              weight != weights_.end()) {
     owner = *weight;

@@ -46,11 +46,11 @@ class PinsMemory final : public test::WrappedDevice {
 
 class PinnedState : public testing::Test {
  protected:
-  // The processor and the GPU; all ops run on the latter, and all state has its home on `home`.
-  void compile(std::uint32_t home, std::uint32_t preferred) {
-    Search search{.preferred = preferred, .margin = 1.0};
+  // All ops run on the GPU, and all state has its home in the host's memory.
+  void SetUp() override {
+    Search search{.preferred = 1, .margin = 1.0};
     for (TensorId tensor = 0; tensor < graph_.tensors().size(); ++tensor)
-      search.homes.push_back(graph_.tensor(tensor).operand.kind == TensorKind::state ? home : kNone);
+      search.homes.push_back(graph_.tensor(tensor).operand.kind == TensorKind::state ? 0 : kNone);
     auto plan = make_plan({.graph = &graph_, .devices = devices_, .where = std::move(search), .state_travels = true});
     ASSERT_TRUE(plan.has_value()) << plan.error().message;
     ASSERT_EQ(std::ranges::count(plan->steps, Copied::state, [](const Step& step) { return step.transfer.copied; }), 4);
@@ -104,7 +104,6 @@ class PinnedState : public testing::Test {
 };
 
 TEST_F(PinnedState, GrowsInPiecesWithWhatIsInUse) {
-  compile(0, 1);
   run(3);
   ASSERT_EQ(gpu_.pins.size(), 4U) << "keys and values, each on both ways";
   run(3);
@@ -119,13 +118,6 @@ TEST_F(PinnedState, GrowsInPiecesWithWhatIsInUse) {
   EXPECT_EQ(gpu_.pins.back().memory.size(), kStateBytes);
   run(kCachePages);
   EXPECT_EQ(gpu_.pins.size(), 8U);
-}
-
-// The processor's copies are in its arena, which may end while they are pinned.
-TEST_F(PinnedState, IsNotThatOfCopiesForTheProcessor) {
-  compile(1, 0);
-  run(3);
-  EXPECT_TRUE(gpu_.pins.empty());
 }
 
 }  // namespace
