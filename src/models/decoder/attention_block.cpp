@@ -61,8 +61,9 @@ Tensor StepBuilder::self_attention(Tensor x, Tensor residual) {
     return state.id != kNone ? state
                              : graph_.state(fmt::format("cache.{}.{}", layer_index_, name), shape_.cache_dtype, cache);
   };
-  const Tensor old_keys = newest(keys_, "keys");
-  const Tensor old_values = newest(values_, "values");
+  auto& [keys, values] = caches_[layer_index_];
+  keys = newest(keys, "keys");
+  values = newest(values, "values");
   const auto written = [&](Tensor state, Tensor what) {
     return graph_.cache_write(state, what, positions, sequences, pages_);
   };
@@ -71,16 +72,15 @@ Tensor StepBuilder::self_attention(Tensor x, Tensor residual) {
   const Tensor factors = rotary_factors();
   Tensor query = heads.query;
   if (!rotates) {
-    keys_ = written(old_keys, heads.keys);
+    keys = written(keys, heads.keys);
   } else {
     query = graph_.rotary(heads.query, positions, factors, rotation());
-    keys_ = factors.id == kNone
-                ? graph_.rotary_cache_write(old_keys, heads.keys, positions, sequences, pages_, rotation())
-                : written(old_keys, graph_.rotary(heads.keys, positions, factors, rotation()));
+    keys = factors.id == kNone ? graph_.rotary_cache_write(keys, heads.keys, positions, sequences, pages_, rotation())
+                               : written(keys, graph_.rotary(heads.keys, positions, factors, rotation()));
   }
-  values_ = written(old_values, heads.values);
+  values = written(values, heads.values);
   const Tensor sinks = config_.attention_sinks ? weight("attn_sinks.weight", {config_.heads}) : Tensor{};
-  const Tensor mixed = graph_.attention(query, keys_, values_, positions, sequences, pages_, sinks,
+  const Tensor mixed = graph_.attention(query, keys, values, positions, sequences, pages_, sinks,
                                         {{Attr::scale, config_.attention_scale},
                                          {Attr::soft_cap, config_.attention_soft_cap},
                                          {Attr::window, has_window(config_, layer_index_) ? config_.window : 0U}});

@@ -7,7 +7,7 @@
 namespace shunt::models {
 
 StepBuilder::StepBuilder(const ModelConfig& config, std::span<const WeightInfo> weights, const StepShape& shape)
-    : config_(config), shape_(shape) {
+    : config_(config), shape_(shape), caches_(config.layers) {
   for (const WeightInfo& info : weights) weights_.emplace(info.name, &info);
   for (std::uint32_t piece = 0; piece < shape.pieces; ++piece) {
     const auto input = [&](std::string_view name) {
@@ -21,22 +21,37 @@ StepBuilder::StepBuilder(const ModelConfig& config, std::span<const WeightInfo> 
 }
 
 Tensor StepBuilder::decoder() {
-  std::vector<Tensor> xs;  // one per piece
+  // All pieces first: the device that looks them up may be the one that ends each piece.
+  std::vector<Tensor> xs;
   for (const Piece& piece : pieces_) {
     piece_ = &piece;
     xs.push_back(embed());
   }
-  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+  const auto attend = [&](std::uint32_t layer, std::size_t piece) {
     begin_layer(layer);
+    piece_ = &pieces_[piece];
+    xs[piece] = self_attention(norm(xs[piece], "attn_norm", config_.embedding), xs[piece]);
+  };
+  const auto feed = [&](Tensor& x) { x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x); };
+  const std::uint32_t last = config_.layers - 1;
+  if (shape_.by_piece) {
     for (std::size_t piece = 0; piece < xs.size(); ++piece) {
-      piece_ = &pieces_[piece];
-      xs[piece] = self_attention(norm(xs[piece], "attn_norm", config_.embedding), xs[piece]);
+      for (std::uint32_t layer = 0; layer < last; ++layer) {
+        attend(layer, piece);
+        feed(xs[piece]);
+      }
+      attend(last, piece);
     }
-    // The rest of the last layer treats each token alone, so it is computed only for tokens that want logits.
-    if (layer + 1 == config_.layers) xs = {keep_outputs(xs)};
-    for (Tensor& x : xs) x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x);
+  } else {
+    for (std::uint32_t layer = 0; layer <= last; ++layer) {
+      for (std::size_t piece = 0; piece < xs.size(); ++piece) attend(layer, piece);
+      if (layer != last) std::ranges::for_each(xs, feed);
+    }
   }
-  return logits(xs.front());
+  // The rest of the last layer treats each token alone, so it is computed only for tokens that want logits.
+  Tensor kept = keep_outputs(xs);
+  feed(kept);
+  return logits(kept);
 }
 
 Result<Graph> StepBuilder::finish(Tensor logits) && {
@@ -68,7 +83,6 @@ Tensor StepBuilder::weight(std::string_view name, const Shape& shape) {
 
 void StepBuilder::begin_layer(std::uint32_t index) {
   layer_index_ = index;
-  keys_ = values_ = {};
   layer_ = fmt::format("blk.{}.", index);
   graph_.prefix(layer_);
 }

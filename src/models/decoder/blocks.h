@@ -29,6 +29,9 @@ class StepBuilder {
   struct Heads {
     Tensor query, keys, values;  // [tokens, heads, head_dim]
   };
+  struct Cache {
+    Tensor keys, values;  // the newest versions of a layer's; none before its first block
+  };
   struct Piece {
     Tensor tokens, positions, sequences;  // inputs of the graph
   };
@@ -80,10 +83,10 @@ class StepBuilder {
   GraphBuilder graph_;
   Tensor pages_, output_rows_;
   std::vector<Piece> pieces_;
+  std::vector<Cache> caches_;     // by layer
   const Piece* piece_ = nullptr;  // that the next block computes
   std::string layer_;
   std::uint32_t layer_index_ = 0;
-  Tensor keys_, values_;  // the newest versions of the layer's cache; none before its first block
 };
 
 }  // namespace shunt::models

@@ -15,14 +15,15 @@ constexpr std::uint32_t kPages = 12;
 constexpr std::uint32_t kPageTokens = 8;
 
 // Runs two steps of kTokens each and returns the logits of three tokens of the second.
-std::vector<float> logits_in(std::uint32_t pieces, const Model& model, const Runtime& runtime) {
+std::vector<float> logits_in(std::uint32_t pieces, bool by_piece, const Model& model, const Runtime& runtime) {
   const StepShape shape{.tokens = kTokens,
                         .outputs = 4,
                         .pages_per_sequence = kPages,
                         .pages = kPages,
                         .page_tokens = kPageTokens,
                         .cache_dtype = DType::F32,
-                        .pieces = pieces};
+                        .pieces = pieces,
+                        .by_piece = by_piece};
   Graph graph = Loaded::take(build_step(model.config(), model.weights(), shape));
   const auto computation = Loaded::take(Computation::create(std::move(graph), runtime, &model.weights()));
   const auto write = [&](const std::string& name, std::span<const std::int32_t> values) {
@@ -61,8 +62,10 @@ TEST(StepInPieces, HasTheLogitsOfOnePiece) {
     if (file.path().extension() != ".gguf") continue;
     SCOPED_TRACE(file.path().filename());
     const auto model = Loaded::take(Model::load(file.path()));
-    const std::vector<float> whole = logits_in(1, *model, *runtime);
-    for (const std::uint32_t pieces : {2U, 3U}) EXPECT_EQ(logits_in(pieces, *model, *runtime), whole) << pieces;
+    const std::vector<float> whole = logits_in(1, false, *model, *runtime);
+    for (const std::uint32_t pieces : {2U, 3U})
+      for (const bool by_piece : {false, true})
+        EXPECT_EQ(logits_in(pieces, by_piece, *model, *runtime), whole) << pieces << " pieces, by piece: " << by_piece;
     ++models;
   }
   EXPECT_GE(models, 5U);
