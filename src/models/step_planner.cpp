@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -19,8 +20,9 @@
 namespace shunt::models {
 namespace {
 
-// While the largest step does not fit, the step of one token is planned again with kLess times the memory, in at most
-// kAttempts attempts. Then kRefinements bisections give some of the memory back.
+// While the largest step does not fit, the step of one token is planned again with kLess times the memory, or with less
+// of a reduction if it does not fit that, in at most kAttempts attempts. Then kRefinements bisections give some of the
+// memory back.
 constexpr int kAttempts = 10;
 constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
@@ -315,7 +317,8 @@ Result<PlannedGraph> StepPlanner::plan_one_token() {
 
 Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
-  double too_much = 1;
+  double too_much = 1;    // the share that leaves no room for that step
+  double too_little = 0;  // and one with which not even one token has memory
   if (!is_bounded) return one;
   SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(usual_step(options_), context_), 1));
   const auto leaves_room = [&](const PlannedGraph& planned) {
@@ -324,15 +327,23 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   };
   for (int attempt = 1; !leaves_room(one); ++attempt) {
     if (attempt == kAttempts) return one;
-    too_much = std::exchange(share_, attempt + 1 == kAttempts ? 0 : share_ * kLess);
-    SHUNT_TRY_ASSIGN(one, plan_one_token(share_));
+    const double less = too_little > 0             ? std::midpoint(too_little, share_)
+                        : attempt + 1 == kAttempts ? 0
+                                                   : share_ * kLess;
+    Result<PlannedGraph> smaller = plan_one_token(less);
+    if (smaller) {
+      too_much = std::exchange(share_, less);
+      one = *std::move(smaller);
+    } else {
+      too_little = less;
+    }
   }
   for (int i = 0; i < kRefinements && share_ != too_much; ++i) {
     const double more = (share_ + too_much) / 2;
-    SHUNT_TRY_ASSIGN(PlannedGraph larger, plan_one_token(more));
-    const bool fits = leaves_room(larger);
+    Result<PlannedGraph> larger = plan_one_token(more);
+    const bool fits = larger && leaves_room(*larger);
     (fits ? share_ : too_much) = more;
-    if (fits) one = std::move(larger);
+    if (fits) one = *std::move(larger);
   }
   return balanced(std::move(one));
 }
