@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -30,6 +31,8 @@ constexpr double kStateOnHost = 1.1;
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
 constexpr double kFewRooms[] = {0.125, 0.25};
 constexpr double kNothing[] = {0};
+// How much more memory than needed devices have that divide all of it in proportion.
+constexpr double kSpreads[] = {1.02, 1.06, 1.1, 1.14, 1.2};
 constexpr double kParts[] = {0.125, 0.25, 0.5};
 constexpr double kUsualPart[] = {0.25};
 
@@ -40,6 +43,29 @@ bool is_divided(const Plan& plan) {
         plan.memory, [&](const MemoryUse& use) { return use.weight_bytes != 0 && (use.pool == kHostPool) == host; });
   };
   return holds_weights(true) && holds_weights(false);
+}
+
+// Returns how many memories other than the host's hold weights.
+std::ptrdiff_t gpus_with_weights(const Plan& plan) {
+  return std::ranges::count_if(plan.memory,
+                               [](const MemoryUse& use) { return use.weight_bytes != 0 && use.pool != kHostPool; });
+}
+
+// Returns shares of the devices' budgets that just hold what the plan has in their memory, so that all have some of it;
+// none if there are no two such devices.
+std::vector<double> spreading_shares(const Plan& plan, const DeviceSet& set) {
+  std::map<std::string_view, std::uint64_t> budgets;  // by memory
+  for (std::size_t device = 0; device < set.devices.size(); ++device)
+    if (const DeviceInfo& info = set.devices[device]->info(); info.memory_pool != kHostPool)
+      budgets.emplace(memory_of(info), set.budgets[device]);
+  double has = 0;
+  for (const auto& [memory, bytes] : budgets) has += bytes == kNoBudget ? 0 : static_cast<double>(bytes);
+  double needs = 0;
+  for (const MemoryUse& use : plan.memory) needs += use.pool == kHostPool ? 0 : static_cast<double>(use.total());
+  std::vector<double> shares;
+  for (const double more : kSpreads)
+    if (budgets.size() > 1 && needs * more < has) shares.push_back(needs * more / has);
+  return shares;
 }
 
 // Returns the id of the device with most of the weights, which waits for others most. REQUIRES: is_divided(plan).
@@ -156,16 +182,18 @@ std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, doub
   return lent;
 }
 
-// Keeps fewer weights on a device, which leaves room for those that steps copy there temporarily, and all state or
-// none, so that it need not wait for others in between; or lends the memory of some weights to prompts. Weighs the time
-// of a prompt and an answer, and that of long prompts.
-PlannedGraph StepPlanner::balanced(PlannedGraph one) {
-  if (options_.strategy != Strategy::automatic || !is_divided(one.plan)) return one;
+// Returns what to try besides a plan. Devices may keep fewer weights, which leaves room for those that steps copy there
+// temporarily, and all state or none, so that they need not wait for others in between; or lend the memory of some
+// weights to prompts. Several GPUs may divide all weights, so that they compute different pieces of a prompt at a time.
+std::vector<StepPlanner::Trial> StepPlanner::trials_beside(const Plan& one) const {
   const double most = share_;
+  std::vector<Trial> trials;
+  for (const double share : spreading_shares(one, set_))
+    if (share < most) trials.push_back({.state_on = std::nullopt, .share = share, .lent_parts = kNothing});
+  if (!is_divided(one)) return trials;
   const bool lends = options_.max_sequences == 1;
-  const std::string waiting = waiting_device(one.plan);
+  const std::string waiting = waiting_device(one);
   const std::optional<std::uint32_t> host = host_device();
-  std::vector<Trial> trials = {{.state_on = std::nullopt, .share = most, .lent_parts = kNothing}};
   for (const double room : kFewRooms)
     trials.push_back({.state_on = std::nullopt, .share = most * (1 - room), .lent_parts = kNothing});
   for (const double room : kRooms) {
@@ -175,6 +203,15 @@ PlannedGraph StepPlanner::balanced(PlannedGraph one) {
     if (host && !lends)
       trials.push_back({.state_on = id_of(*host), .share = most * (1 - room), .lent_parts = kNothing});
   }
+  return trials;
+}
+
+// Weighs the time of a prompt and an answer, and that of long prompts.
+PlannedGraph StepPlanner::balanced(PlannedGraph one) {
+  if (options_.strategy != Strategy::automatic) return one;
+  std::vector<Trial> trials = trials_beside(one.plan);
+  if (trials.empty()) return one;
+  trials.insert(trials.begin(), {.state_on = std::nullopt, .share = share_, .lent_parts = kNothing});
   Team team(*this, trials.size());
   std::vector<std::vector<Choice>> of_trials(trials.size());
   team.run(trials.size(),
@@ -231,14 +268,17 @@ double StepPlanner::score_of(const std::optional<std::string>& state_on, double 
 }
 
 // Scores what `one` makes of the usual step of a prompt and of an answer, as if long prompts took no longer than their
-// arithmetic, and the link for their weights, need. Returns nothing if there is no memory.
+// arithmetic on all GPUs at a time, and the link for their weights, need. Returns nothing if there is no memory.
 std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, double share) {
   Result<Predicted> predicted = predict(one);
   if (!predicted) return std::nullopt;
   const double usual = std::min(usual_step(options_), context_);
   const Plan& prompt = predicted->prompt.planned.plan;
+  const double compute_us =
+      std::min(prompt.bound_us,
+               prompt.predicted_us / static_cast<double>(std::max(gpus_with_weights(one.plan), std::ptrdiff_t{1})));
   const double least_us =
-      std::min(std::max(prompt.bound_us / usual, link_us(one) / longest_step()), prompt.predicted_us / usual);
+      std::min(std::max(compute_us / usual, link_us(one) / longest_step()), prompt.predicted_us / usual);
   return Choice{.one = std::move(one),
                 .share = share,
                 .state_on = state_on_,
@@ -250,8 +290,9 @@ std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, doub
 }
 
 // Tries steps of several sizes for long prompts: of as many tokens as the context allows, and fewer. If there is no
-// memory for the values of all those tokens beside travelling weights, also one in pieces. Leaves no step if there is
-// no memory for any.
+// memory for the values of all those tokens beside travelling weights, also one in pieces; and if several devices have
+// memory of their own with weights, one whose pieces they compute at the same time. Leaves no step if there is no
+// memory for any.
 void StepPlanner::add_long_step(Choice& choice) {
   const Restored restored(*this);
   lent_ = choice.lent;
@@ -273,8 +314,10 @@ void StepPlanner::add_long_step(Choice& choice) {
   std::uint32_t tokens = most;
   while (attempt(planned(tokens)) && tokens / 2 >= usual) tokens /= 2;
   const bool is_largest = !steps.empty() && steps.back().bucket.tokens >= most;
-  if (!is_largest && most > kPieceTokens && most % kPieceTokens == 0)
-    attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens}));
+  if (most > kPieceTokens && most % kPieceTokens == 0)
+    for (const bool by_piece : {false, true})
+      if (by_piece ? gpus_with_weights(choice.one.plan) > 1 : !is_largest && is_divided(choice.one.plan))
+        attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens, .by_piece = by_piece}));
   choice.score = std::numeric_limits<double>::infinity();
   for (; !steps.empty() && choice.long_step.bucket.tokens == 0; steps.pop_back()) {
     Step& step = steps.back();

@@ -100,7 +100,10 @@ bool StepPlanner::has_places() { return one_token_ || !has_choice() || plan(kRep
 Bucket StepPlanner::bucket_for(Bucket sizes) {
   const bool is_whole = sizes.tokens > kPieceTokens && sizes.tokens % kPieceTokens == 0 && sizes.outputs <= 1;
   const bool in_pieces = is_whole && has_places() && long_step_.pieces > 1;
-  return in_pieces ? Bucket{.tokens = sizes.tokens, .outputs = 1, .pieces = sizes.tokens / kPieceTokens}
+  return in_pieces ? Bucket{.tokens = sizes.tokens,
+                            .outputs = 1,
+                            .pieces = sizes.tokens / kPieceTokens,
+                            .by_piece = long_step_.by_piece}
                    : BucketPlanner::bucket_for(sizes);
 }
 
@@ -227,7 +230,8 @@ Result<Graph> StepPlanner::graph_of(Bucket bucket) const {
                                             .pages = pages,
                                             .page_tokens = kPageTokens,
                                             .cache_dtype = options_.cache_dtype,
-                                            .pieces = bucket.pieces}));
+                                            .pieces = bucket.pieces,
+                                            .by_piece = bucket.by_piece}));
   graph.set_numerics(options_.numerics);
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }

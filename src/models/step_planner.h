@@ -137,6 +137,7 @@ class StepPlanner final : public BucketPlanner {
   [[nodiscard]] Result<Step> prompt_with(const PlannedGraph& one, Bucket bucket);
   // Works in step_choices.cpp.
   [[nodiscard]] PlannedGraph balanced(PlannedGraph one);
+  [[nodiscard]] std::vector<Trial> trials_beside(const Plan& one) const;
   [[nodiscard]] std::vector<Choice> choices_of(const Trial& trial);
   [[nodiscard]] static Choice* best_of(std::vector<Choice>& choices, Team& team);
   [[nodiscard]] double score_of(const std::optional<std::string>& state_on, double us, double us_per_token) const;

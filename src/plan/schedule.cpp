@@ -13,7 +13,7 @@ namespace shunt {
 namespace {
 
 // If there is room for so many, the copy of a state keeps its memory for some units after its stretch, which need not
-// wait for its way home.
+// wait for its way home. Values that devices copy from each other keep theirs as well.
 constexpr std::uint64_t kCopiesOnTheWay = 4;
 constexpr std::uint32_t kUnitsOnTheWay = 16;
 // The share of a state that is expected to be in use, as attention is priced.
@@ -254,6 +254,31 @@ class Scheduler {
     return static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(state.span_bytes()));
   }
 
+  // Returns the first of some units that the device computes last before a position.
+  [[nodiscard]] std::uint32_t first_of_last_units(std::uint32_t device, std::uint32_t position) const {
+    std::uint32_t units = 0;
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend() && units < kUnitsOnTheWay; ++step) {
+      if (step->kind != Step::Kind::compute || step->device != device) continue;
+      position = step->first_unit;
+      units += step->unit_count;
+    }
+    return position;
+  }
+
+  // Returns the last of some units that the device computes next from a position on.
+  [[nodiscard]] std::uint32_t last_of_next_units(std::uint32_t device, std::uint32_t position) const {
+    std::uint32_t last = position;
+    std::uint32_t units = 0;
+    for (; position < plan_.units.size(); ++position) {
+      const bool is_its = plan_.decisions[position].device == device;
+      if (!is_its && units >= kUnitsOnTheWay) break;
+      if (!is_its) continue;
+      last = position;
+      ++units;
+    }
+    return last;
+  }
+
   // Returns the copy of an input that `device` can read, and adds a transfer step if there is none.
   std::uint32_t bring(TensorId base, std::uint32_t device, std::uint32_t position) {
     if (const std::uint32_t here = index_of(base, device); here != kNone) return here;
@@ -262,6 +287,11 @@ class Scheduler {
     if (plan_.residences[copy].kind != StorageKind::value || copy_source == kNone) return copy;
     Residence& source = plan_.residences[copy_source];
     source.last = std::max(source.last, position);
+    if (!is_brief_copy(base, device) && !goes_through_host(problem_.lanes[source.device], problem_.lanes[device])) {
+      // Its devices need not wait for it: neither to go on, nor before it begins.
+      source.last = std::max(source.last, last_of_next_units(source.device, position));
+      plan_.residences[copy].first = first_of_last_units(device, position);
+    }
     Step step{.kind = Step::Kind::transfer,
               .transfer = {.tensor = base,
                            .from = source.device,

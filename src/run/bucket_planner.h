@@ -16,6 +16,7 @@ struct Bucket {
   std::uint32_t tokens = 1;
   std::uint32_t outputs = 1;  // result rows that are wanted
   std::uint32_t pieces = 1;   // more than one: it runs steps of exactly so many tokens, in so many pieces
+  bool by_piece = false;      // these one after another, not layer by layer
   auto operator<=>(const Bucket&) const = default;
 };
 // The bucket of most runs: one token of a session, and the only bucket of a computation.
