@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// The factor by which other devices count as slower if one is preferred.
+// The factor by which devices count as slower that are to compute only what others cannot.
 constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.
@@ -63,7 +63,19 @@ class Grouping {
     }
   }
 
-  [[nodiscard]] bool is_avoided(std::uint32_t device) const { return preferred_ != kNone && preferred_ != device; }
+  [[nodiscard]] bool is_avoided(std::uint32_t device) const {
+    return preferred_ == kNone ? has_measured_twin(device) : preferred_ != device;
+  }
+
+  // Returns whether a device is not measured, but another one that uses the same processors and memory.
+  [[nodiscard]] bool has_measured_twin(std::uint32_t device) const {
+    if (given_.costs[device].is_measured()) return false;
+    for (std::uint32_t other = 0; other < given_.devices.size(); ++other)
+      if (given_.costs[other].is_measured() && given_.lanes[other].resource == given_.lanes[device].resource &&
+          given_.lanes[other].pool == given_.lanes[device].pool)
+        return true;
+    return false;
+  }
 
   [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {
     const OpCost& cost = given_.cost_cache->of(UnitCall(graph_, unit).call(), device);

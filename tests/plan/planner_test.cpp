@@ -1,5 +1,6 @@
 #include "plan/planner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,6 +40,27 @@ TEST(Planner, AnyPlacementByHandGivesAValidPlan) {
       EXPECT_EQ(copies, !shared_pool) << "seed " << seed;
     }
   }
+}
+
+// Such as the scalar kernels of a processor of which only the SIMD kernels were measured.
+TEST(Planner, LeavesWhatWasMeasuredOnTheSameProcessorsInPlace) {
+  const Graph graph = chain_of_linears(4);
+  std::vector<sim::Spec> specs(2);
+  for (sim::Spec& spec : specs) spec.memory_pool = kHostPool, spec.compute_resource = "cpu";
+  specs[1].rate = {.flops_per_s = 100 * specs[0].rate.flops_per_s, .bytes_per_s = 100 * specs[0].rate.bytes_per_s};
+  SimulatedMachine machine(specs);
+  DeviceInfo unmeasured = machine.devices[1]->info();
+  unmeasured.prior.uncertainty = 0.9;
+  const auto devices_for = [&] {
+    const Plan plan = *make_plan({.graph = &graph, .devices = machine.devices, .costs = machine.costs});
+    std::vector<std::uint32_t> devices;
+    for (const Decision& decision : plan.decisions) devices.push_back(decision.device);
+    EXPECT_TRUE(plan.is_measured);
+    return devices;
+  };
+  EXPECT_THAT(devices_for(), testing::Each(1U)) << "both were measured";
+  machine.costs[1] = DeviceCost(unmeasured, nullptr);
+  EXPECT_THAT(devices_for(), testing::Each(0U));
 }
 
 TEST(Planner, EqualInputsGiveEqualPlans) {
