@@ -37,7 +37,7 @@ class Choices(unittest.TestCase):
         rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", result.stdout, re.MULTILINE))
         self.assertEqual({name for name in rows if "cuda:99" not in name},
                          {"tiny-llama-f16.gguf", "automatic", "sim:0", "cpu:simd", "cpu:simd, 1 thread", "sim:0 and cpu:simd",
-                          "sim:0 for 50% of weights, cpu:simd", "sim:0 and cpu:simd by layers"})
+                          "sim:0 for 50% of weights, cpu:simd", "sim:0 and cpu:simd by layers", "sim:0 first, cpu:simd"})
         self.assertEqual((rows["sim:0"], rows["cpu:simd, 1 thread"]), ("sim:0", "cpu:simd"))
         self.assertEqual(set(rows["sim:0 and cpu:simd by layers"].split(", ")), {"sim:0", "cpu:simd"})
         self.assertRegex(rows["cuda:99"], "^failed: .*cuda:99")
@@ -54,6 +54,15 @@ class Choices(unittest.TestCase):
             common = f"bench model {MODEL} -c 10 --prompt 8 --generate 2 --repetitions 1"
             round_of_calls = [f"{common} --json", f"{common} --devices cpu:simd --json", f"{common} --devices cpu:simd --threads 1 --json"]
             self.assertEqual(calls.read_text().splitlines(), 2 * round_of_calls)
+
+    def test_a_budget_holds_for_every_choice_with_a_gpu(self):
+        found = choices.choices_of(["sim:0", "cpu:simd"], [2], [0.5], 1000, 600)
+        self.assertEqual(found["automatic"], ["--budget", "sim:0=600B"])
+        self.assertEqual(found["sim:0"], ["--devices", "sim:0", "--budget", "sim:0=600B"])
+        self.assertEqual(found["cpu:simd, 2 threads"], ["--devices", "cpu:simd", "--threads", "2"])
+        both = ["--devices", "sim:0,cpu:simd", "--budget"]
+        self.assertEqual(found["sim:0 for 50% of the budget, cpu:simd"], [*both, "sim:0=300B"])
+        self.assertEqual(found["sim:0 first, cpu:simd"], [*both, "sim:0=600B", "--strategy", "gpu"])
 
     def test_the_ratio_is_that_of_the_best_by_hand_round_by_round(self):
         found = {"automatic": measured(10, 20, 30), "a": measured(8, 18, 33), "b": measured(40, 40, 40), "c": measured(1, why="lost")}

@@ -2,14 +2,16 @@
 """Compares what Shunt chooses by itself with every choice by hand, as tables in Markdown.
 
 choices.py SHUNT [--models 168m:Q8_0,1b:Q8_0,FILE.gguf] [--devices cuda:0,vulkan:0,cpu:simd] [--threads 1,2,4]
-[--parts 0.25,0.5,0.75] [--rounds 5] [--prompt 128] [--generate 32] [--folder FOLDER] [--calibrate]
+[--parts 0.25,0.5,0.75] [--budgets 0.5,0.9] [--rounds 5] [--prompt 128] [--generate 32] [--folder FOLDER] [--calibrate]
 
 Each model reads a prompt and generates, once for each choice in each round, with `bench model`. The automatic choice has
-no option. By hand there are:
+no option but, with --budgets, one budget for each GPU: these parts of the model's weights, one after the other. By hand
+there are:
 
 - each device alone, of every API (--devices; otherwise all but emulated ones);
 - the processor with fewer threads (--threads; otherwise 1, 2, 4 and so on);
-- each GPU with the processor: with memory for these parts of the weights (--parts), and by `--strategy layers`.
+- each GPU with the processor: with memory for these parts of the weights, or of the budget (--parts), by `--strategy
+  layers`, and by `--strategy gpu`.
 
 A choice that fails, for lack of memory say, is not run again. The tables have medians over
 the rounds. `automatic / best` is the speed of the automatic choice in relation to the best one by hand: the median over
@@ -48,21 +50,28 @@ def devices_of(shunt: str) -> list[str]:
             if not device["emulated"] and device["id"] != "cpu:scalar"]
 
 
-def choices_of(devices: list[str], threads: list[int], parts: list[float], weights: int) -> dict[str, list[str]]:
-    """The options of each choice, by what the table calls it."""
-    choices = {AUTOMATIC: []}
+def budget_of(gpu: str, most: int | None) -> list[str]:
+    return [] if most is None else ["--budget", f"{gpu}={most}B"]
+
+
+def choices_of(devices: list[str], threads: list[int], parts: list[float], weights: int, most: int | None) -> dict[str, list[str]]:
+    """The options of each choice, by what the table calls it. GPUs have at most so many bytes."""
     processors = [device for device in devices if device.startswith(HOST)]
+    gpus = [device for device in devices if device not in processors]
+    choices = {AUTOMATIC: [option for gpu in gpus for option in budget_of(gpu, most)]}
     for device in devices:
-        choices[device] = ["--devices", device]
+        choices[device] = ["--devices", device, *(budget_of(device, most) if device in gpus else [])]
     for processor in processors[:1]:
         for count in threads:
             choices[f"{processor}, {count} thread{'' if count == 1 else 's'}"] = ["--devices", processor, "--threads", str(count)]
-        for gpu in (device for device in devices if device not in processors):
+        for gpu in gpus:
             both = ["--devices", f"{gpu},{processor}"]
-            choices[f"{gpu} and {processor}"] = both
+            choices[f"{gpu} and {processor}"] = [*both, *budget_of(gpu, most)]
             for part in parts:
-                choices[f"{gpu} for {part:.0%} of weights, {processor}"] = [*both, "--budget", f"{gpu}={int(part * weights)}B"]
-            choices[f"{gpu} and {processor} by layers"] = [*both, "--strategy", "layers"]
+                of_what = "weights" if most is None else "the budget"
+                choices[f"{gpu} for {part:.0%} of {of_what}, {processor}"] = [*both, *budget_of(gpu, int(part * (most or weights)))]
+            for strategy, name in (("layers", f"{gpu} and {processor} by layers"), ("gpu", f"{gpu} first, {processor}")):
+                choices[name] = [*both, *budget_of(gpu, most), "--strategy", strategy]
     return choices
 
 
@@ -122,6 +131,7 @@ def main() -> int:
     parser.add_argument("--devices")
     parser.add_argument("--threads", type=numbers, default=fewer_threads())
     parser.add_argument("--parts", type=lambda text: [float(part) for part in text.split(",") if part], default=[0.25, 0.5, 0.75])
+    parser.add_argument("--budgets", type=lambda text: [float(part) for part in text.split(",")], default=[None])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--generate", type=int, default=32)
@@ -137,15 +147,17 @@ def main() -> int:
         bench = [options.shunt, "bench", "model", file, "-c", str(options.prompt + options.generate), "--prompt", str(options.prompt),
                  "--generate", str(options.generate), "--repetitions", "1"]
         weights = pathlib.Path(file).stat().st_size
-        choices = {name: Choice([*bench, *given])
-                   for name, given in choices_of(devices, options.threads, options.parts, weights).items()}
-        for done in range(options.rounds):
-            print(f"{model}: round {done + 1} of {options.rounds}", file=sys.stderr, flush=True)
-            for choice in choices.values():
-                choice.measure(options)
-        name = pathlib.Path(model).name
-        print(f"{table_of(name, choices, options)}\n\n{verdict_of(choices)}\n", flush=True)
-        failed += bool(choices[AUTOMATIC].why)
+        for budget in options.budgets:
+            most = None if budget is None else int(budget * weights)
+            choices = {name: Choice([*bench, *given])
+                       for name, given in choices_of(devices, options.threads, options.parts, weights, most).items()}
+            title = pathlib.Path(model).name + ("" if budget is None else f", budget {budget:.0%} of the weights")
+            for done in range(options.rounds):
+                print(f"{title}: round {done + 1} of {options.rounds}", file=sys.stderr, flush=True)
+                for choice in choices.values():
+                    choice.measure(options)
+            print(f"{table_of(title, choices, options)}\n\n{verdict_of(choices)}\n", flush=True)
+            failed += bool(choices[AUTOMATIC].why)
     return 1 if failed else 0
 
 
