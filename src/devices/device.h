@@ -170,8 +170,9 @@ class Device {
   // The spans must live until the event is done. A write whose bytes are lost after that fails a later event.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
   [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;
-  // Copies from a buffer of another device. The default copies what the host can address. Errors: unsupported; copy
-  // through the host instead.
+  // Copies from a buffer of another device, which no other thread may be using. What the peer was given before must
+  // have ended, but for writes. The default copies what the host can address. Errors: unsupported; copy through the
+  // host instead.
   [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to);
 
   // Has the device access so much host memory by itself in copy_weight(), and in read() if it may write there, as long

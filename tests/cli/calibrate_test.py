@@ -40,7 +40,7 @@ class Calibrate(CommandLine):
     def test_plans_are_made_with_what_was_measured_and_broken_files_are_set_aside(self):
         believed = self.generation()
         self.file.write_text(self.kept)
-        self.assertRegex(self.shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +\d+\.\d\d +\d+\.\d\d +\d+ +\d+\nfew, many: ")
+        self.assertRegex(self.shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +- +\d+\.\d\d +\d+\.\d\d +\d+ +\d+\nfew, many: ")
         self.assertIn(self.first_file, self.shown.stdout)
         measured = self.generation()
         self.assertNotEqual(measured["predicted_us"], believed["predicted_us"])

@@ -99,7 +99,7 @@ thread_local int current_device = 0;
 
 int device_count() {
   const char* const count = std::getenv("SHUNT_SIMULATED_GPUS");
-  return count == nullptr ? 1 : std::clamp(std::atoi(count), 1, kMostDevices);
+  return count == nullptr ? 1 : std::clamp(count[0] - '0', 1, kMostDevices);
 }
 
 template <class T>

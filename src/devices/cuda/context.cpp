@@ -83,7 +83,8 @@ Context::~Context() {
     destroy_kept();
     // Work that still runs keeps its memory until the process ends.
     if (!trusted_ && !is_idle()) return;
-    if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
+    for (const EventHandle event : {ordered_, last_write_})
+      if (event != nullptr) static_cast<void>(call().event_destroy(event));
     for (const StreamHandle stream : upload_streams_)
       if (stream != nullptr) static_cast<void>(call().stream_destroy(stream));
     for (const StreamHandle stream : {download_stream_, peer_stream_})
@@ -109,15 +110,21 @@ Status Context::order(StreamHandle first, StreamHandle second) {
 Status Context::delay_uploads_to_new_buffers() {
   if (!std::exchange(has_new_buffers_, false)) return {};
   for (const StreamHandle stream : upload_streams_) SHUNT_TRY(order(stream_, stream));
-  return order(stream_, peer_stream_);
+  return {};
 }
 
-Status Context::wait_for(const Context& peer) const {
-  peer.enter();
-  const Status recorded = check(call().event_record(peer.ordered_, peer.stream_), "recording an event of copies");
-  enter();
-  SHUNT_TRY(recorded);
-  return check(call().stream_wait(peer_stream_, peer.ordered_, 0), "waiting for another device");
+Status Context::delay_peers_to_new_buffers() {
+  return std::exchange(has_new_buffers_for_peers_, false) ? order(stream_, peer_stream_) : Status();
+}
+
+Status Context::mark_write() {
+  if (last_write_ == nullptr)
+    SHUNT_TRY(check(call().event_create(&last_write_, kEventWithoutTime), "an event of writes"));
+  return check(call().event_record(last_write_, stream_), "recording an event of writes");
+}
+
+Status Context::wait_for_writes(const Context& peer) const {
+  return check(call().stream_wait(peer_stream_, peer.last_write_, 0), "waiting for another device");
 }
 
 bool Context::can_read_from(int device) const {
@@ -129,6 +136,7 @@ bool Context::can_read_from(int device) const {
 
 Status Context::share_with(int device) {
   if (std::ranges::find(readers_, device) != readers_.end()) return {};
+  if (!has_pool_) return fail(Code::unsupported, "its memory comes from no pool");
   PoolHandle pool = nullptr;
   SHUNT_TRY(check(call().default_pool(&pool, device_), "the pool of its memory"));
   const PoolAccess access{.device = device};

@@ -38,15 +38,18 @@ class Context : public std::enable_shared_from_this<Context> {
   [[nodiscard]] Status wait_for_uploads() { return order(upload_stream(), stream_); }
   // Makes the first upload stream wait for what the stream was given so far.
   [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream()); }
-  // Makes the streams on which bytes arrive wait for buffers that were made since the last call, which the stream
-  // clears.
+  // Makes all of them wait for buffers that were made since the last call, which the stream clears.
   [[nodiscard]] Status delay_uploads_to_new_buffers();
-  void note_new_buffer() { has_new_buffers_ = true; }
+  // The same for the stream on which bytes of other devices arrive.
+  [[nodiscard]] Status delay_peers_to_new_buffers();
+  void note_new_buffer() { has_new_buffers_ = has_new_buffers_for_peers_ = true; }
   [[nodiscard]] StreamHandle peer_stream() const { return peer_stream_; }
   // Returns whether the device, by itself, can read what another one of the driver has allocated.
   [[nodiscard]] bool can_read_from(int device) const;
-  // Makes the stream of copies from other devices wait for what another one's stream was given so far.
-  [[nodiscard]] Status wait_for(const Context& peer) const;
+  // Notes that the stream was given a write now.
+  [[nodiscard]] Status mark_write();
+  // Makes the stream of copies from other devices wait for another one's last write. REQUIRES: that was marked.
+  [[nodiscard]] Status wait_for_writes(const Context& peer) const;
   // Lets another device read its memory. REQUIRES: it can.
   [[nodiscard]] Status share_with(int device);
   [[nodiscard]] StreamHandle download_stream() const { return download_stream_; }
@@ -107,10 +110,12 @@ class Context : public std::enable_shared_from_this<Context> {
   std::array<StreamHandle, kUploadStreams> upload_streams_{};
   StreamHandle download_stream_ = nullptr;
   StreamHandle peer_stream_ = nullptr;
-  EventHandle ordered_ = nullptr;  // of the last order()
+  EventHandle ordered_ = nullptr;     // of the last order()
+  EventHandle last_write_ = nullptr;  // of the last mark_write()
   bool has_pool_ = false;
   std::vector<int> readers_;  // the devices that it has shared its memory with
   bool has_new_buffers_ = false;
+  bool has_new_buffers_for_peers_ = false;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
   std::weak_ptr<CudaBuffer> scratch_;

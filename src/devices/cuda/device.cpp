@@ -239,8 +239,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     if (Status status = health_.get().status; !status || from.empty()) return Event(std::move(status));
     context_->enter();
-    ++writes_;
     Status written = transfer_.write(address_of(to), from, settle());
+    if (written && info_.links_to_peers) written = context_->mark_write();
+    ++writes_;
     return Event(written ? std::move(written) : lose("writing", std::move(written).error()));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
@@ -256,17 +257,18 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
     auto* const other = dynamic_cast<CudaDevice*>(&peer);
-    if (other == nullptr || !info_.links_to_peers || &other->context_->driver() != &context_->driver())
+    if (other == nullptr || !info_.links_to_peers || &other->context_->driver().api() != &context_->driver().api())
       return Device::copy_from_peer(peer, from, to);
     if (Status status = health_.get().status; !status || to.bytes == 0) return Event(std::move(status));
-    if (const Status shared = other->context_->share_with(context_->device()); !shared)
-      return Event(fail(Code::unsupported, shared.error().message));
+    Status shared = other->health_.get().status;
+    if (shared) shared = other->context_->share_with(context_->device());
+    if (!shared) return Event(fail(Code::unsupported, shared.error().message));  // the way through the host blames it
     context_->enter();
     const StreamHandle stream = context_->peer_stream();
-    return pend(arrivals_, stream, "copying from another device", [&]() -> Status {
-      SHUNT_TRY(context_->delay_uploads_to_new_buffers());
+    return pend(arrivals_, stream, "copying from another device", other, [&]() -> Status {
+      SHUNT_TRY(context_->delay_peers_to_new_buffers());
       // The events of writes are done before the stream has passed them.
-      if (other->passed_writes_ != other->writes_) SHUNT_TRY(context_->wait_for(*other->context_));
+      if (other->passed_writes_ != other->writes_) SHUNT_TRY(context_->wait_for_writes(*other->context_));
       return check(context_->call().copy_within(address_of(to), address_of(from), to.bytes, stream), "copying");
     });
   }
@@ -326,8 +328,8 @@ class CudaDevice final : public Device {
     if (pending_.empty() && copies_.empty() && downloads_.empty() && arrivals_.empty()) return false;
     context_->enter();
     poll_patiently(patience, [this] {
-      const bool has_copied =
-          complete_first_of(copies_) || complete_first_of(downloads_) || complete_first_of(arrivals_);
+      const bool has_copied = complete_first_of(copies_) || complete_first_of(downloads_) || give_up_first_arrival() ||
+                              complete_first_of(arrivals_);
       return (!pending_.empty() && complete_first()) || has_copied;
     });
     return true;
@@ -406,7 +408,7 @@ class CudaDevice final : public Device {
     std::shared_ptr<WeightStream::Copy> copy;
 
     [[nodiscard]] int query() const { return WeightStream::query(*copy); }
-    static constexpr std::string_view what = "copying a weight";
+    std::string_view what = "copying a weight";
   };
 
   // Bytes on their way on a stream for such copies only.
@@ -414,26 +416,28 @@ class CudaDevice final : public Device {
     Event event;
     std::unique_ptr<Mark> mark;
     std::string_view what;
+    const CudaDevice* from;  // another device, or null
 
     [[nodiscard]] int query() const { return mark->query(); }
   };
 
-  // Marks the end of what `give` gives a stream, which `pending` then has.
+  // Marks the end of what `give` gives a stream, which `pending` then has. `from`: another device, or null.
   template <class Give>
-  Event pend(std::deque<PendingMark>& pending, StreamHandle stream, std::string_view what, const Give& give) {
+  Event pend(std::deque<PendingMark>& pending, StreamHandle stream, std::string_view what, const CudaDevice* from,
+             const Give& give) {
     auto mark = Mark::create(context_);
     Status given = mark ? give() : std::unexpected(mark.error());
     if (given) given = check((*mark)->record(stream), "recording an event");
     if (!given) return Event(lose(what, std::move(given).error()));
     Event event(this);
-    pending.push_back({.event = event, .mark = *std::move(mark), .what = what});
+    pending.push_back({.event = event, .mark = *std::move(mark), .what = what, .from = from});
     return event;
   }
 
   // The device copies them beside other work, once what it was given so far has written them.
   Event download(Address from, std::span<std::byte> to) {
     const StreamHandle stream = context_->download_stream();
-    return pend(downloads_, stream, "reading", [&]() -> Status {
+    return pend(downloads_, stream, "reading", nullptr, [&]() -> Status {
       SHUNT_TRY(context_->delay_downloads());
       while (!to.empty()) {
         const std::size_t bytes = pinned_.first_alike(to).size();
@@ -483,6 +487,20 @@ class CudaDevice final : public Device {
     Status ended;
     if (answer != kSuccess) ended = lose(over.what, error_of(answer, "the device reports").error());
     over.event.complete(std::move(ended));
+    return true;
+  }
+
+  // Completes the oldest copy from another device if that was lost, so that it may never end. Returns false if it was
+  // not.
+  bool give_up_first_arrival() {
+    if (arrivals_.empty()) return false;
+    const PendingMark& first = arrivals_.front();
+    Status status = first.from->health_.get().status;
+    if (status || first.query() != kNotReady) return false;
+    context_->distrust();
+    PendingMark over = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    over.event.complete(std::move(status));
     return true;
   }
 

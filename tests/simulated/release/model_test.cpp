@@ -1,5 +1,6 @@
 // The trained model on the simulated devices: the tokens of Hugging Face transformers, and the results of the scalar
 // CPU.
+#include "base/own_cache.h"
 #include "models/short_run.h"
 #include "run/program_events.h"
 #include "simulated/simulated.h"
@@ -51,7 +52,10 @@ TEST_P(SimulatedModel, HasItsProgramsInTraces) { test::expect_program_events(Get
 
 TEST_P(SimulatedModel, HasItsOpsInTraces) { test::expect_op_events(GetParam()); }
 
-TEST(SimulatedModelOnTwoGpus, GivesTheReferenceTokensByDirectCopies) {
+// Its cache does not know the driver with one GPU.
+class SimulatedModelOnTwoGpus : public test::OwnCache {};
+
+TEST_F(SimulatedModelOnTwoGpus, GivesTheReferenceTokensByDirectCopies) {
   const simulated::Variable gpus("SHUNT_SIMULATED_GPUS", "2");
   const simulated::Simulation simulation;
   const Loaded loaded(kTrainedModel, "cuda:0,cuda:1",
