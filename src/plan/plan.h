@@ -95,8 +95,8 @@ struct Residence {
   StorageKind kind = StorageKind::value;
   std::uint64_t offset = 0;  // in the device's arena; values and inputs only
   std::uint64_t bytes = 0;
-  // First writer and last reader, as positions in `units`. Inputs and outputs of the graph are in use past the last
-  // unit.
+  // From when until when it is in use, as positions in `units`: at least from its first writer to its last reader.
+  // Inputs and outputs of the graph are in use past the last unit.
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   friend bool operator==(const Residence&, const Residence&) = default;
@@ -166,7 +166,7 @@ struct Plan {
   double memory_wait_us = 0;
   double best_us = 0;        // predicted time of the planner's own choice, if this one was made by hand
   double bound_us = 0;       // lower bound on any placement of these units, if copies were free; 0: unknown
-  bool is_measured = false;  // all its devices were measured
+  bool is_measured = false;  // all its devices were measured, or others that use the same processors and memory
   friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.

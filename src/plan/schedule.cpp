@@ -13,9 +13,12 @@ namespace shunt {
 namespace {
 
 // If there is room for so many, the copy of a state keeps its memory for some units after its stretch, which need not
-// wait for its way home. Values that devices copy from each other keep theirs as well.
+// wait for its way home.
 constexpr std::uint64_t kCopiesOnTheWay = 4;
 constexpr std::uint32_t kUnitsOnTheWay = 16;
+// Devices with long steps, of at least as many units, compute them while values come from each other. So many short
+// ones may be between.
+constexpr int kStepsOnTheWay = 4;
 // The share of a state that is expected to be in use, as attention is priced.
 constexpr std::uint64_t kStateInUse = 2;
 
@@ -254,29 +257,23 @@ class Scheduler {
     return static_cast<std::uint64_t>(std::min(share, 1.0) * static_cast<double>(state.span_bytes()));
   }
 
-  // Returns the first of some units that the device computes last before a position.
+  // Returns the first unit of a long step that the device computes just before a position; else the position.
   [[nodiscard]] std::uint32_t first_of_last_units(std::uint32_t device, std::uint32_t position) const {
-    std::uint32_t units = 0;
-    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend() && units < kUnitsOnTheWay; ++step) {
+    int steps = 0;
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend() && steps < kStepsOnTheWay; ++step) {
       if (step->kind != Step::Kind::compute || step->device != device) continue;
-      position = step->first_unit;
-      units += step->unit_count;
+      if (step->unit_count >= kUnitsOnTheWay) return step->first_unit;
+      ++steps;
     }
     return position;
   }
 
-  // Returns the last of some units that the device computes next from a position on.
+  // Returns the last unit of the many that the device computes next from a position on; the position if they are few.
   [[nodiscard]] std::uint32_t last_of_next_units(std::uint32_t device, std::uint32_t position) const {
-    std::uint32_t last = position;
-    std::uint32_t units = 0;
-    for (; position < plan_.units.size(); ++position) {
-      const bool is_its = plan_.decisions[position].device == device;
-      if (!is_its && units >= kUnitsOnTheWay) break;
-      if (!is_its) continue;
-      last = position;
-      ++units;
-    }
-    return last;
+    const auto is_its = [&](const Decision& decision) { return decision.device == device; };
+    const auto first = std::ranges::find_if(plan_.decisions.begin() + position, plan_.decisions.end(), is_its);
+    const auto end = std::ranges::find_if_not(first, plan_.decisions.end(), is_its);
+    return end - first < kUnitsOnTheWay ? position : static_cast<std::uint32_t>(end - plan_.decisions.begin() - 1);
   }
 
   // Returns the copy of an input that `device` can read, and adds a transfer step if there is none.
