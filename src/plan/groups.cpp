@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// The factor by which devices count as slower that are to compute only what others cannot.
+// The factor by which other devices count as slower if one is preferred.
 constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.
@@ -37,6 +37,7 @@ class Grouping {
   Groups make() {
     problem_.lanes = given_.lanes;
     price_units();
+    keep_to_measurements();
     join_users();
     add_items();
     add_budgets();
@@ -63,18 +64,18 @@ class Grouping {
     }
   }
 
-  [[nodiscard]] bool is_avoided(std::uint32_t device) const {
-    return preferred_ == kNone ? has_measured_twin(device) : preferred_ != device;
-  }
+  [[nodiscard]] bool is_avoided(std::uint32_t device) const { return preferred_ != kNone && preferred_ != device; }
 
-  // Returns whether a device is not measured, but another one that uses the same processors and memory.
-  [[nodiscard]] bool has_measured_twin(std::uint32_t device) const {
-    if (given_.costs[device].is_measured()) return false;
-    for (std::uint32_t other = 0; other < given_.devices.size(); ++other)
-      if (given_.costs[other].is_measured() && given_.lanes[other].resource == given_.lanes[device].resource &&
-          given_.lanes[other].pool == given_.lanes[device].pool)
-        return true;
-    return false;
+  // Devices by their priors are no faster than what was measured of the same processors.
+  void keep_to_measurements() {
+    for (std::uint32_t device = 0; device < given_.devices.size(); ++device) {
+      const std::uint32_t twin = given_.measured_twin_of(device);
+      if (twin == kNone) continue;
+      problem_.lanes[device].launch_us = std::max(problem_.lanes[device].launch_us, problem_.lanes[twin].launch_us);
+      problem_.lanes[device].wake_us = std::max(problem_.lanes[device].wake_us, problem_.lanes[twin].wake_us);
+      for (std::vector<double>& us : us_)
+        if (us[twin] != kCannot) us[device] = std::max(us[device], us[twin]);
+    }
   }
 
   [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {

@@ -1,8 +1,6 @@
 #include "plan/problem.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -110,12 +108,22 @@ TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) cons
   return too_large(unit.output) ? unit.output : kNone;
 }
 
+std::uint32_t PlanProblem::measured_twin_of(std::uint32_t device) const {
+  const DeviceInfo& its = devices[device]->info();
+  for (std::uint32_t other = 0; other < devices.size() && !costs[device].is_measured(); ++other) {
+    const DeviceInfo& twin = devices[other]->info();
+    if (costs[other].is_measured() && twin.compute_resource == its.compute_resource &&
+        twin.memory_pool == its.memory_pool && its.prior.flops_per_s <= twin.prior.flops_per_s &&
+        its.prior.bytes_per_s <= twin.prior.bytes_per_s)
+      return other;
+  }
+  return kNone;
+}
+
 bool PlanProblem::is_measured() const {
-  std::set<std::string_view> measured;  // processors
-  for (std::size_t device = 0; device < devices.size(); ++device)
-    if (costs[device].is_measured()) measured.insert(devices[device]->info().compute_resource);
-  return std::ranges::all_of(devices,
-                             [&](const Device* device) { return measured.contains(device->info().compute_resource); });
+  for (std::uint32_t device = 0; device < devices.size(); ++device)
+    if (!costs[device].is_measured() && measured_twin_of(device) == kNone) return false;
+  return true;
 }
 
 }  // namespace shunt

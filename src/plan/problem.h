@@ -40,7 +40,10 @@ struct PlanProblem {
   [[nodiscard]] std::uint32_t lender_of(TensorId base) const { return lent_from.empty() ? kNone : lent_from[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.
   [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
-  // Returns whether all processors were measured, through one of the devices that use them.
+  // Returns a device that was measured, if this one was not, uses the same processors and memory, and promises no more;
+  // else kNone.
+  [[nodiscard]] std::uint32_t measured_twin_of(std::uint32_t device) const;
+  // Returns whether all devices were measured, or have measured twins.
   [[nodiscard]] bool is_measured() const;
 
   const Graph& graph;
