@@ -31,7 +31,7 @@ constexpr double kStateOnHost = 1.1;
 constexpr double kRooms[] = {0.0625, 0.125, 0.1875, 0.25, 0.375};
 constexpr double kFewRooms[] = {0.125, 0.25};
 constexpr double kNothing[] = {0};
-// How much more memory than needed devices have that divide all of it in proportion.
+// Budgets that are tried where GPUs divide everything in proportion to theirs, relative to what is needed.
 constexpr double kSpreads[] = {1.02, 1.06, 1.1, 1.14, 1.2};
 constexpr double kParts[] = {0.125, 0.25, 0.5};
 constexpr double kUsualPart[] = {0.25};
@@ -184,7 +184,8 @@ std::optional<StepPlanner::Lent> StepPlanner::lend(const PlannedGraph& one, doub
 
 // Returns what to try besides a plan. Devices may keep fewer weights, which leaves room for those that steps copy there
 // temporarily, and all state or none, so that they need not wait for others in between; or lend the memory of some
-// weights to prompts. Several GPUs may divide all weights, so that they compute different pieces of a prompt at a time.
+// weights to prompts. Several GPUs may divide all weights, so that they compute different pieces of a prompt at the
+// same time.
 std::vector<StepPlanner::Trial> StepPlanner::trials_beside(const Plan& one) const {
   const double most = share_;
   std::vector<Trial> trials;
@@ -268,7 +269,7 @@ double StepPlanner::score_of(const std::optional<std::string>& state_on, double 
 }
 
 // Scores what `one` makes of the usual step of a prompt and of an answer, as if long prompts took no longer than their
-// arithmetic on all GPUs at a time, and the link for their weights, need. Returns nothing if there is no memory.
+// arithmetic on all GPUs at the same time, and the link for their weights, need. Returns nothing if there is no memory.
 std::optional<StepPlanner::Choice> StepPlanner::choice_of(PlannedGraph one, double share) {
   Result<Predicted> predicted = predict(one);
   if (!predicted) return std::nullopt;

@@ -5,7 +5,7 @@ choices.py SHUNT [--models 168m:Q8_0,1b:Q8_0,FILE.gguf] [--devices cuda:0,vulkan
 [--parts 0.25,0.5,0.75] [--budgets 0.5,0.9] [--rounds 5] [--prompt 128] [--generate 32] [--folder FOLDER] [--calibrate]
 
 Each model reads a prompt and generates, once for each choice in each round, with `bench model`. The automatic choice has
-no option but, with --budgets, one budget for each GPU: these parts of the model's weights, one after the other. By hand
+no option but, with --budgets, a budget for each GPU of --devices: these parts of the model's weights, one after the other. By hand
 there are:
 
 - each device alone, of every API (--devices; otherwise all but emulated ones);

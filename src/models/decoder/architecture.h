@@ -100,7 +100,7 @@ struct StepShape {
   // Each block computes so many equal parts of the tokens in turn, so that only one of them needs memory for values
   // between its ops. A step in several pieces has exactly `tokens` tokens.
   std::uint32_t pieces = 1;
-  // Whether a piece passes all layers before the next begins, so that devices compute different ones at a time.
+  // Whether a piece passes all layers before the next begins, so that devices compute different ones at the same time.
   // Otherwise a layer computes all pieces before the next layer begins, so that its weights are needed only once.
   bool by_piece = false;
   friend bool operator==(const StepShape&, const StepShape&) = default;

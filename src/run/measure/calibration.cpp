@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "devices/cpu/limits.h"
+#include "devices/discovery/registry.h"
 #include "plan/costs/profile_limits.h"
 #include "run/measure/device_rates.h"
 #include "run/measure/link_bench.h"
@@ -612,7 +613,7 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
 Device* peer_of(const Device& device, std::span<Device* const> devices) {
   const auto peer = std::ranges::find_if(devices, [&](const Device* each) {
     return each->info().links_to_peers && each->info().memory_pool != device.info().memory_pool &&
-           each->info().memory_pool != kHostPool;
+           each->info().memory_pool != kHostPool && api_of(each->info().id) == api_of(device.info().id);
   });
   return device.info().links_to_peers && peer != devices.end() ? *peer : nullptr;
 }
