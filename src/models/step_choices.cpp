@@ -315,10 +315,12 @@ void StepPlanner::add_long_step(Choice& choice) {
   std::uint32_t tokens = most;
   while (attempt(planned(tokens)) && tokens / 2 >= usual) tokens /= 2;
   const bool is_largest = !steps.empty() && steps.back().bucket.tokens >= most;
-  if (most > kPieceTokens && most % kPieceTokens == 0)
-    for (const bool by_piece : {false, true})
-      if (by_piece ? gpus_with_weights(choice.one.plan) > 1 : !is_largest && is_divided(choice.one.plan))
-        attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens, .by_piece = by_piece}));
+  const auto attempt_in_pieces = [&](bool by_piece) {
+    if (most > kPieceTokens && most % kPieceTokens == 0)
+      attempt(prompt_with(choice.one, {.tokens = most, .pieces = most / kPieceTokens, .by_piece = by_piece}));
+  };
+  if (!is_largest && is_divided(choice.one.plan)) attempt_in_pieces(false);
+  if (gpus_with_weights(choice.one.plan) > 1) attempt_in_pieces(true);
   choice.score = std::numeric_limits<double>::infinity();
   for (; !steps.empty() && choice.long_step.bucket.tokens == 0; steps.pop_back()) {
     Step& step = steps.back();

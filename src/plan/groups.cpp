@@ -82,12 +82,8 @@ class Grouping {
     const OpCost& cost = given_.cost_cache->of(UnitCall(graph_, unit).call(), device);
     if (!cost.support || given_.too_large_for(unit, device) != kNone) return kCannot;
     for (const TensorId input : unit.inputs)
-      if (input != kNone && stays_elsewhere(graph_.tensor(input).base, device)) return kCannot;
+      if (input != kNone && given_.stays_elsewhere(graph_.tensor(input).base, device)) return kCannot;
     return cost.compute.us;
-  }
-
-  [[nodiscard]] bool stays_elsewhere(TensorId base, std::uint32_t device) const {
-    return given_.must_stay(base) && problem_.lanes[given_.home_of(base)].pool != problem_.lanes[device].pool;
   }
 
   // Joins nodes that use the same state, and nodes that do the same with one weight, which are pieces of a step: apart,

@@ -70,9 +70,8 @@ class Placer {
 
   [[nodiscard]] bool weight_elsewhere(const Unit& unit, std::uint32_t index) const {
     return std::ranges::any_of(unit.inputs, [&](TensorId input) {
-      if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::weight) return false;
-      const TensorId base = graph_.tensor(input).base;
-      return problem_.must_stay(base) && device(problem_.home_of(base)).memory_pool != device(index).memory_pool;
+      return input != kNone && graph_.tensor(input).operand.kind == TensorKind::weight &&
+             problem_.stays_elsewhere(graph_.tensor(input).base, index);
     });
   }
 

@@ -36,6 +36,10 @@ struct PlanProblem {
   [[nodiscard]] bool may_travel(TensorId base) const;
   // Returns whether a weight or state is only for devices that see the memory of its home.
   [[nodiscard]] bool must_stay(TensorId base) const;
+  // Returns whether it is, and the device does not.
+  [[nodiscard]] bool stays_elsewhere(TensorId base, std::uint32_t device) const {
+    return must_stay(base) && lanes[home_of(base)].pool != lanes[device].pool;
+  }
   // The device that a base tensor is copied from whenever its memory was lent, or kNone.
   [[nodiscard]] std::uint32_t lender_of(TensorId base) const { return lent_from.empty() ? kNone : lent_from[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.

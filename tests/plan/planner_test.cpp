@@ -42,7 +42,7 @@ TEST(Planner, AnyPlacementByHandGivesAValidPlan) {
   }
 }
 
-// Such as the scalar kernels of a processor of which only the SIMD kernels were measured.
+// The second device is like the scalar kernels of a processor of which only the SIMD kernels were measured.
 TEST(Planner, BelievesWhatWasMeasuredOfTheSameProcessors) {
   const Graph graph = chain_of_linears(4);
   std::vector<sim::Spec> specs(2);

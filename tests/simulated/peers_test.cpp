@@ -46,7 +46,6 @@ TEST_F(Peers, CopyFromEachOtherDirectly) {
   ASSERT_TRUE(device(0).write({buffers_[0].get(), 0, kBytes}, std::as_bytes(std::span(sent_))).wait().has_value());
   ASSERT_TRUE(copy(0, 1, 0).wait().has_value());
   constexpr std::uint64_t kOffset = 500;
-  const std::vector<std::byte> zeros(kOffset);
   ASSERT_TRUE(device(0).write({buffers_[0].get(), 0, kBytes}, std::vector<std::byte>(kBytes)).wait().has_value());
   ASSERT_TRUE(copy(1, 0, kOffset).wait().has_value());
   std::vector<std::uint8_t> came(kBytes);

@@ -59,7 +59,7 @@ void add_links(const DeviceProfile& profile, const PriorRates& prior, std::vecto
     for (const std::uint64_t bytes : kComparedBytes)
       keep_farther(factor, link.copy_us(bytes) / expected.copy_us(bytes));
     const double numbers[] = {link.us, link.bytes_per_s};
-    // What connects devices with each other may be much faster than what connects them with the host.
+    // Links between devices may be much faster than those to the host.
     if (is_far(factor) && (factor > 1 || member != &DeviceProfile::from_peers))
       outliers.push_back({.of = Outlier::Of::link,
                           .what = std::string(name),

@@ -136,14 +136,13 @@ bool measure(const MeasuringOptions& measuring, Devices devices, const Profile& 
     Device& device = *devices[index];
     const double begin_s = now_s();
     const double share_s = (end_s - begin_s) / static_cast<double>(devices.size() - index);
+    const auto progress = [&](const std::string&, std::size_t done, std::size_t count) {
+      // The number of measurements of the next devices is unknown; assume as many as of this one.
+      watch.report(ProgressKind::measuring, index * count + done, devices.size() * count);
+      return !is_interrupted();
+    };
     const CalibrationOptions options{.peer = peer_of(device, measuring.device_pool.devices().devices),
-                                     .progress = [&](const std::string&, std::size_t done, std::size_t count) {
-                                       // The number of measurements of the next devices is unknown; assume as many as
-                                       // of this one.
-                                       watch.report(ProgressKind::measuring, index * count + done,
-                                                    devices.size() * count);
-                                       return !is_interrupted();
-                                     }};
+                                     .progress = progress};
     const DeviceProfile* const before = known.find(device.info());
     const auto left_s = [&] { return share_s - (now_s() - begin_s); };
     auto measured = measure_watched(

@@ -1,4 +1,4 @@
-// A model on two GPUs, each of which has too little memory for it: they compute different pieces of a prompt at a time.
+// A model whose layers two GPUs divide: they compute different pieces of a prompt at the same time.
 #include <algorithm>
 
 #include "models/reference.h"
