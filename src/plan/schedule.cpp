@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/units.h"
@@ -271,9 +272,11 @@ class Scheduler {
   // Returns the last unit of the many that the device computes next from a position on; the position if they are few.
   [[nodiscard]] std::uint32_t last_of_next_units(std::uint32_t device, std::uint32_t position) const {
     const auto is_its = [&](const Decision& decision) { return decision.device == device; };
-    const auto first = std::ranges::find_if(plan_.decisions.begin() + position, plan_.decisions.end(), is_its);
-    const auto end = std::ranges::find_if_not(first, plan_.decisions.end(), is_its);
-    return end - first < kUnitsOnTheWay ? position : static_cast<std::uint32_t>(end - plan_.decisions.begin() - 1);
+    const auto next = std::span(plan_.decisions).subspan(position);
+    const auto first = std::ranges::find_if(next, is_its);
+    const auto end = std::ranges::find_if_not(first, next.end(), is_its);
+    if (static_cast<std::uint32_t>(end - first) < kUnitsOnTheWay) return position;
+    return position + static_cast<std::uint32_t>(end - next.begin()) - 1;
   }
 
   // Returns the copy of an input that `device` can read, and adds a transfer step if there is none.
