@@ -1,4 +1,7 @@
 // Runs a test body once for each instruction set of the SIMD kernels that this machine supports.
+//
+// The baseline of x86 is plain C++ with vectors as long as those of SSE4. It takes ten times as long, so where SSE4 is
+// supported, only tests of whole devices run it: for_each_simd_target_and_baseline().
 #pragma once
 
 #include "ops/simd_targets.h"
@@ -12,16 +15,31 @@
 
 namespace shunt::test {
 
-// REQUIRES: no kernel runs on another thread at the same time.
+// Returns those of the kernels; for any other one that the processor supports, Highway would run the baseline.
+inline std::int64_t simd_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+
 template <class Body>
-void for_each_simd_target(Body body) {
-  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+void for_each_of(std::int64_t targets, Body body) {
+  for (std::int64_t rest = targets; rest != 0; rest &= rest - 1) {
     const std::int64_t target = rest & -rest;
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
     body();
   }
   hwy::SetSupportedTargetsForTest(0);
+}
+
+// REQUIRES: no kernel runs on another thread at the same time.
+template <class Body>
+void for_each_simd_target(Body body) {
+  const std::int64_t all = simd_targets();
+  for_each_of((all & HWY_SSE4) != 0 ? all & ~HWY_EMU128 : all, body);
+}
+
+// REQUIRES: as above.
+template <class Body>
+void for_each_simd_target_and_baseline(Body body) {
+  for_each_of(simd_targets(), body);
 }
 
 // Runs a test body with AVX-512 as if the processor had no matrix tiles, again as if it had no GFNI either, and no

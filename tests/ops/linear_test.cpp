@@ -211,11 +211,8 @@ std::vector<std::uint32_t> columns_of(DType dtype) {
 template <class Body>
 void for_each_kernel(Body body) {
   body(*cpu_family("linear").scalar, std::string("scalar"));
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    body(*cpu_family("linear").simd, std::string(hwy::TargetName(target)));
-    hwy::SetSupportedTargetsForTest(0);
-  }
+  test::for_each_simd_target(
+      [&] { body(*cpu_family("linear").simd, std::string(hwy::TargetName(hwy::SupportedTargets()))); });
 }
 
 void check_everywhere(const Case& c) {

@@ -288,7 +288,7 @@ class OutsideVector : public testing::TestWithParam<Vector> {
       SCOPED_TRACE("cpu:scalar");
       body(*opened(*runtime_).handles()[0]);
     }
-    test::for_each_simd_target([&] { body(*opened(*runtime_).handles()[1]); });
+    test::for_each_simd_target_and_baseline([&] { body(*opened(*runtime_).handles()[1]); });
   }
 
   std::unique_ptr<GgufFile> file_;
