@@ -14,11 +14,4 @@
 // processors because of a bug seen only on some 32-bit and big-endian ones (gcc bug 106322).
 #define HWY_BROKEN_EMU128 0
 
-// Sanitized code, which compiles slowly, has vectors of each length once: the baseline's are as long as SSE4's.
-#ifdef SHUNT_SANITIZED
-#define SHUNT_DISABLED_IF_SANITIZED HWY_SSE4
-#else
-#define SHUNT_DISABLED_IF_SANITIZED 0
-#endif
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | (HWY_AVX3 - 1) | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128 | HWY_RVV | SHUNT_DISABLED_IF_SANITIZED)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | (HWY_AVX3 - 1) | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128 | HWY_RVV)
