@@ -65,8 +65,8 @@ void check_case(Op op, const SampleCase& which) {
 }
 
 ConformanceOptions to_conformance(const VerifyOptions& options) {
-  ConformanceOptions chosen{
-      .ops = chosen_ops(options.ops), .full = options.full, .sizes = !options.quick, .seed = options.seed};
+  ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
+  if (options.quick) chosen.sizes = {Sizes::awkward};
   if (options.only.empty()) return chosen;
   if (options.ops.size() != 1) refuse("--case: name exactly one op, whose case it is");
   chosen.only = parse_case(options.only);

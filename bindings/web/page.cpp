@@ -185,7 +185,9 @@ Result<Json> Page::eval(const Json& request) {
 Result<Json> Page::verify(const Json& request) {
   ConformanceOptions options;
   SHUNT_TRY_ASSIGN(options.ops, ops_of(request));
-  SHUNT_TRY(take(request, "sizes", options.sizes));
+  bool sizes = true;
+  SHUNT_TRY(take(request, "sizes", sizes));
+  if (!sizes) options.sizes = {Sizes::awkward};
   SHUNT_TRY(take(request, "families", options.families));
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));

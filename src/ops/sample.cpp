@@ -69,6 +69,12 @@ std::span<const SizesInfo> sample_sizes() {
   return kRows;
 }
 
+std::vector<Sizes> all_sizes() {
+  std::vector<Sizes> all;
+  for (std::size_t row = 0; row < sample_sizes().size(); ++row) all.push_back(static_cast<Sizes>(row));
+  return all;
+}
+
 std::string to_string(const SampleCase& which) {
   std::string choices = fmt::format("{}", fmt::join(which.choices, "."));
   if (which.sizes == Sizes::awkward) return choices;

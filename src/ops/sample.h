@@ -47,6 +47,7 @@ struct SizesInfo {
   SizeCases cases;
 };
 [[nodiscard]] std::span<const SizesInfo> sample_sizes();
+[[nodiscard]] std::vector<Sizes> all_sizes();
 
 // Identifies a sample of an op.
 struct SampleCase {

@@ -333,7 +333,8 @@ class Calibration {
     SHUNT_TRY_ASSIGN(
         const ConformanceReport report,
         check_conformance(
-            devices, {.ops = {use.op}, .dtypes = {dtypes.begin(), dtypes.end()}, .sizes = false, .kernel = kernel}));
+            devices,
+            {.ops = {use.op}, .dtypes = {dtypes.begin(), dtypes.end()}, .sizes = {Sizes::awkward}, .kernel = kernel}));
     return known->second = report.failures.empty();
   }
 
@@ -500,7 +501,7 @@ class Calibration {
     const auto is_in_time = [&] { return seconds_left() > needed_s; };
     const ConformanceOptions options{.ops = {call.op},
                                      .dtypes = {dtypes.begin(), dtypes.end()},
-                                     .sizes = false,
+                                     .sizes = {Sizes::awkward},
                                      .kernel = "",
                                      .progress = [&](Op, std::uint64_t, std::uint64_t) { return is_in_time(); }};
     SHUNT_TRY_ASSIGN(const bool is_right, is_right_on(options));
@@ -539,17 +540,18 @@ class Calibration {
       wanted.emplace(use.op, options_.checks_all ? std::set<DType>() : dtypes_of(BenchOperands(use).call()));
     }
     count_ += wanted.size();
+    const std::vector<Sizes> sizes = options_.checks_all ? all_sizes() : std::vector{Sizes::awkward, Sizes::many};
     for (const auto& [op, dtypes] : wanted) {
       if (profile_.refused.contains(name_of(op))) continue;
       SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op))));
       SHUNT_TRY_ASSIGN(const bool is_right, is_right_on({.ops = {op},
                                                          .dtypes = {dtypes.begin(), dtypes.end()},
-                                                         .sizes = options_.checks_all,
-                                                         .many = !options_.checks_all,
+                                                         .sizes = sizes,
+                                                         .every_op = !options_.checks_all,
                                                          .kernel = ""}));
       // If there are no samples of exactly these dtypes, those of others must do.
       if (!is_right && !options_.checks_all && !profile_.refused.contains(name_of(op)))
-        SHUNT_TRY(is_right_on({.ops = {op}, .sizes = false, .kernel = ""}));
+        SHUNT_TRY(is_right_on({.ops = {op}, .sizes = {Sizes::awkward}, .kernel = ""}));
     }
     return {};
   }

@@ -251,7 +251,7 @@ class Conformance {
   Status run_op(Op op) {
     if (options_.only) return run_case(op, *options_.only);
     const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
-    if (options_.awkward) SHUNT_TRY(options_.full ? run_all(op, options) : run_pairs(op, options));
+    if (takes(Sizes::awkward)) SHUNT_TRY(options_.full ? run_all(op, options) : run_pairs(op, options));
     return run_sizes(op);
   }
 
@@ -276,17 +276,17 @@ class Conformance {
     return {};
   }
 
-  [[nodiscard]] bool wants(Op op, Sizes sizes) const {
-    if (options_.many) return sizes == Sizes::many;
-    return options_.sizes && (options_.full || is_first_of_its_family(op));
+  [[nodiscard]] bool takes(Sizes sizes) const {
+    return std::ranges::find(options_.sizes, sizes) != options_.sizes.end();
   }
 
   // Runs the other sizes.
   Status run_sizes(Op op) {
+    if (!options_.full && !options_.every_op && !is_first_of_its_family(op)) return {};
     const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
     std::vector<SampleCase> cases;
     for (std::size_t sizes = 1; sizes < sample_sizes().size(); ++sizes) {
-      if (!wants(op, static_cast<Sizes>(sizes))) continue;
+      if (!takes(static_cast<Sizes>(sizes))) continue;
       const bool each = sample_sizes()[sizes].cases == SizeCases::each && !options.empty();
       for (std::uint32_t number = 0; number < (each ? options[0] : 2U); ++number) {
         cases.push_back(

@@ -31,13 +31,12 @@ struct KnownFailure {
 [[nodiscard]] std::span<const KnownFailure> known_failures();
 
 struct ConformanceOptions {
-  std::vector<Op> ops;             // empty: all that run somewhere
-  std::vector<DType> dtypes;       // only cases of exactly these, apart from I32, in the enum's order; empty: all
-  bool full = false;               // all combinations instead of all pairs, and all sizes of all ops
-  bool families = false;           // only the first op of each kernel family
-  bool awkward = true;             // awkward sizes
-  bool sizes = true;               // the other sizes
-  bool many = false;               // of these, only the one past the tiles of kernels, but of every op
+  std::vector<Op> ops;        // empty: all that run somewhere
+  std::vector<DType> dtypes;  // only cases of exactly these, apart from I32, in the enum's order; empty: all
+  bool full = false;          // all combinations instead of all pairs, and all sizes of all ops
+  bool families = false;      // only the first op of each kernel family
+  std::vector<Sizes> sizes = all_sizes();
+  bool every_op = false;           // sizes that are not awkward for every op, not only the first of each family
   std::uint64_t seed = 1;          // of the elements
   std::optional<SampleCase> only;  // only this case of each op
   // Only what this kernel of several could run; empty: each case by the kernel that the device takes. Otherwise by all.

@@ -83,7 +83,8 @@ TEST(KernelComparison, WhatIsWrongIsNotChosenAndDoesNotKeepTheOpFromBeingUsed) {
   EXPECT_EQ(found.support.kernel.name, "plain");
   EXPECT_TRUE(found.profile.refused.empty());
   Device* const devices[] = {device.get()};
-  const auto report = check_conformance(devices, {.ops = {Op::linear}, .dtypes = {DType::F32}, .sizes = false});
+  const auto report =
+      check_conformance(devices, {.ops = {Op::linear}, .dtypes = {DType::F32}, .sizes = {Sizes::awkward}});
   ASSERT_TRUE(report.has_value());
   ASSERT_FALSE(report->failures.empty()) << "it tries all kernels";
   EXPECT_NE(report->failures[0].words.find("by quick"), std::string::npos) << report->failures[0].words;

@@ -41,7 +41,7 @@ class DeviceConformance : public test::EachApi {
 };
 
 TEST_P(DeviceConformance, GivesTheReferencesResult) {
-  const ConformanceOptions options{.sizes = false};
+  const ConformanceOptions options{.sizes = {Sizes::awkward}};
   const std::set<Op> needed = ops_of_a_model();
   ASSERT_FALSE(needed.empty());
   const std::vector<Device*> devices = test::quick_ones(devices_);
@@ -62,7 +62,7 @@ TEST_P(DeviceConformance, GivesTheReferencesResult) {
 class ConformanceOnSwiftShader : public DeviceConformance {};
 
 TEST_P(ConformanceOnSwiftShader, GivesTheReferencesResult) {
-  ConformanceOptions options{.ops = test::running_ops(), .families = true, .sizes = false};
+  ConformanceOptions options{.ops = test::running_ops(), .families = true, .sizes = {Sizes::awkward}};
   std::erase(options.ops, Op::linear_experts);
   std::vector<Device*> devices = devices_;
   for (const Device* device : test::quick_ones(devices_)) std::erase(devices, device);
@@ -85,7 +85,8 @@ class DevicesPastEveryBorder : public test::EachApi {};
 
 TEST_P(DevicesPastEveryBorder, GiveTheReferencesResult) {
   for (Device* device : test::quick_ones(devices_)) {  // the borders are the kernels' own, whatever the driver is
-    ConformanceOptions options{.ops = test::running_ops(), .awkward = false};
+    ConformanceOptions options{.ops = test::running_ops()};
+    std::erase(options.sizes, Sizes::awkward);
     if (GetParam() == "gl" || GetParam() == "webgpu" || GetParam() == "sim")
       options.ops.assign(std::begin(kDivided), std::end(kDivided));
     if (test::is_swiftshader(*device))

@@ -19,7 +19,7 @@ class EveryRow : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
   const auto conform = [](std::span<Device* const> devices) {
-    const ConformanceOptions options{.ops = {GetParam()}, .sizes = false};
+    const ConformanceOptions options{.ops = {GetParam()}, .sizes = {Sizes::awkward}};
     const auto report = check_conformance(devices, options);
     ASSERT_TRUE(report.has_value()) << report.error().message;
     for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << test::text_of(failure, options.seed);
@@ -40,7 +40,7 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
   }
   if (test::kSanitized) return;  // the tests of ops run each instruction set
   // How threads share an op is the same for each instruction set, and the best one has shown it.
-  test::for_each_simd_target([&] {
+  test::for_each_simd_target_and_baseline([&] {
     test::CpuDevices cpu(1);
     Device* const devices[] = {cpu.simd.get()};
     conform(devices);
@@ -91,7 +91,7 @@ bool says(const ConformanceReport& report, std::string_view words) {
 TEST(Conformance, FindsAWrongElement) {
   test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
-  const ConformanceReport report = report_on(device, {.ops = {Op::add}, .sizes = false});
+  const ConformanceReport report = report_on(device, {.ops = {Op::add}, .sizes = {Sizes::awkward}});
   EXPECT_FALSE(report.ok());
   EXPECT_TRUE(says(report, "is above") || says(report, "element 0 is"));
 }
@@ -99,14 +99,15 @@ TEST(Conformance, FindsAWrongElement) {
 TEST(Conformance, FindsWhatIsWrittenBesideTheResult) {
   test::CpuDevices cpu;
   Faulty after(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes) = std::byte{0}; });
-  EXPECT_TRUE(says(report_on(after, {.ops = {Op::linear}, .sizes = false}), "after the start of the result"));
-  Faulty in_the_tail(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) = std::byte{0}; });
   EXPECT_TRUE(
-      says(report_on(in_the_tail, {.ops = {Op::linear}, .sizes = false}), "rows of the result that are not valid"));
+      says(report_on(after, {.ops = {Op::linear}, .sizes = {Sizes::awkward}}), "after the start of the result"));
+  Faulty in_the_tail(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) = std::byte{0}; });
+  EXPECT_TRUE(says(report_on(in_the_tail, {.ops = {Op::linear}, .sizes = {Sizes::awkward}}),
+                   "rows of the result that are not valid"));
   Faulty input(*cpu.simd, [](const ProgramOp& op) {
     if (op.inputs[0].bytes > 0) byte_of(op.inputs[0], 0) ^= std::byte{1};
   });
-  EXPECT_TRUE(says(report_on(input, {.ops = {Op::linear}, .sizes = false}), "changed its input x"));
+  EXPECT_TRUE(says(report_on(input, {.ops = {Op::linear}, .sizes = {Sizes::awkward}}), "changed its input x"));
 }
 
 TEST(Conformance, FindsWhatIsWrongPastTheTilesOfKernels) {
@@ -114,8 +115,11 @@ TEST(Conformance, FindsWhatIsWrongPastTheTilesOfKernels) {
   Faulty device(*cpu.simd, [](const ProgramOp& op) {
     if (op.call.output->shape[0] > 100) byte_of(op.output, 3) ^= std::byte{0x40};
   });
-  for (const bool many : {false, true})
-    EXPECT_EQ(report_on(device, {.ops = {Op::mul}, .dtypes = {DType::F32}, .sizes = false, .many = many}).ok(), !many);
+  const auto is_right = [&](Sizes sizes) {
+    return report_on(device, {.ops = {Op::mul}, .dtypes = {DType::F32}, .sizes = {sizes}, .every_op = true}).ok();
+  };
+  EXPECT_TRUE(is_right(Sizes::awkward));
+  EXPECT_FALSE(is_right(Sizes::many));
 }
 
 TEST(Conformance, FindsStateThatIsWrong) {
@@ -134,7 +138,7 @@ TEST(Conformance, AKnownFailureIsNoNewsUntilItPasses) {
   const ConformanceReport passing = report_on(*cpu.simd, {.ops = {Op::silu}, .known = known});
   EXPECT_FALSE(passing.ok());
   EXPECT_EQ(passing.unexpected_passes.size(), 1U);
-  EXPECT_TRUE(report_on(*cpu.simd, {.ops = {Op::add}, .sizes = false, .known = known}).ok())
+  EXPECT_TRUE(report_on(*cpu.simd, {.ops = {Op::add}, .sizes = {Sizes::awkward}, .known = known}).ok())
       << "a row that was not tried";
 }
 
