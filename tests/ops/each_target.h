@@ -15,13 +15,12 @@
 
 namespace shunt::test {
 
-// Returns those of the kernels; for any other one that the processor supports, Highway would run the baseline.
-inline std::int64_t simd_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
-
+// REQUIRES: no kernel runs on another thread at the same time.
 template <class Body>
-void for_each_of(std::int64_t targets, Body body) {
-  for (std::int64_t rest = targets; rest != 0; rest &= rest - 1) {
-    const std::int64_t target = rest & -rest;
+void for_each_simd_target_and_baseline(Body body, std::int64_t left_out = 0) {
+  // Only those that the kernels are compiled for: for any other, Highway would run the baseline.
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if ((target & left_out) != 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
     body();
@@ -29,17 +28,10 @@ void for_each_of(std::int64_t targets, Body body) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// REQUIRES: no kernel runs on another thread at the same time.
-template <class Body>
-void for_each_simd_target(Body body) {
-  const std::int64_t all = simd_targets();
-  for_each_of((all & HWY_SSE4) != 0 ? all & ~HWY_EMU128 : all, body);
-}
-
 // REQUIRES: as above.
 template <class Body>
-void for_each_simd_target_and_baseline(Body body) {
-  for_each_of(simd_targets(), body);
+void for_each_simd_target(Body body) {
+  for_each_simd_target_and_baseline(body, (hwy::SupportedTargets() & HWY_SSE4) != 0 ? HWY_EMU128 : 0);
 }
 
 // Runs a test body with AVX-512 as if the processor had no matrix tiles, again as if it had no GFNI either, and no

@@ -35,10 +35,10 @@ struct ConformanceOptions {
   std::vector<DType> dtypes;  // only cases of exactly these, apart from I32, in the enum's order; empty: all
   bool full = false;          // all combinations instead of all pairs, and all sizes of all ops
   bool families = false;      // only the first op of each kernel family
-  std::vector<Sizes> sizes = all_sizes();
-  bool every_op = false;           // sizes that are not awkward for every op, not only the first of each family
-  std::uint64_t seed = 1;          // of the elements
-  std::optional<SampleCase> only;  // only this case of each op
+  std::vector<Sizes> sizes = all_sizes();  // rows of sample_sizes.def
+  bool every_op = false;                   // sizes that are not awkward for every op, not only the first of each family
+  std::uint64_t seed = 1;                  // of the elements
+  std::optional<SampleCase> only;          // only this case of each op
   // Only what this kernel of several could run; empty: each case by the kernel that the device takes. Otherwise by all.
   std::optional<std::string> kernel;
   std::span<const KnownFailure> known = known_failures();
